@@ -107,7 +107,7 @@ function(hawser_fuzz_target name)
     set(found "${PROJECT_BINARY_DIR}/corpus/${name}")
     file(MAKE_DIRECTORY "${found}")
     hawser_ctest(fuzz.${name} LABEL fuzz TIMEOUT 60
-      COMMAND ${target} -error_exitcode=1 -max_total_time=10 -timeout=5 -rss_limit_mb=2048 -max_len=65536
+      COMMAND ${target} -error_exitcode=1 -max_total_time=4 -timeout=5 -rss_limit_mb=2048 -max_len=65536
               "-artifact_prefix=${PROJECT_BINARY_DIR}/fuzz_${name}_" "${found}" "${corpus}")
   else()
     add_executable(${target} ${arg_SOURCES} "${PROJECT_SOURCE_DIR}/test/fuzz/corpus_main.cc")

@@ -32,7 +32,10 @@ enum { HAWSER_SUM = 0, HAWSER_PROD = 1, HAWSER_MIN = 2, HAWSER_MAX = 3, HAWSER_A
        HAWSER_XOR = 7 };
 enum { HAWSER_WORLD_UNDRIVEN = 1,        /* No thread: only calls of this rank that wait make progress. */
        HAWSER_WORLD_NO_ENVIRONMENT = 2,  /* HAWSER_ variables and the launcher's are not read. */
-       HAWSER_WORLD_MAJORITY = 4         /* hawser_world_shrink needs more than half of those not proven dead. */ };
+       HAWSER_WORLD_MAJORITY = 4,        /* hawser_world_shrink needs more than half of those not proven dead. */
+       HAWSER_WORLD_AUTOMATIC = 8,       /* RecoveryPolicy::kAutomatic: see hawser_world_recovered. By majority, too, */
+       HAWSER_WORLD_ANY_QUORUM = 16,     /* unless this is set. */
+       HAWSER_WORLD_ABORT = 32           /* RecoveryPolicy::kAbort: a failure ends all operations of the world. */ };
 enum { HAWSER_TOP_K = 1, HAWSER_RANDOM_K = 2, HAWSER_INT8 = 3, HAWSER_FP8_E4M3 = 4, HAWSER_FP8_E5M2 = 5 };
 enum { HAWSER_COMPRESSOR_FORGETS = 1 /* What packing leaves out is lost, not added to the next call's elements. */ };
 enum { HAWSER_HANDLER_INLINE = 1         /* Runs within the world's progress: it must not block or call the world. */ };
@@ -239,6 +242,10 @@ HAWSER_C_API int hawser_world_revoke(hawser_world world);
 HAWSER_C_API int hawser_world_agree(hawser_world world, int flag, int64_t timeout_ns, int* agreed);
 HAWSER_C_API int hawser_world_shrink(hawser_world world, const uint32_t* without, size_t count, int64_t timeout_ns,
                                      hawser_world* out);
+/* Of a world with HAWSER_WORLD_AUTOMATIC: waits for the world that the runtime makes after a failure (timeout 0 only
+   looks), and gives it once. `ranks`: those of `world` that are not in it. Errors: World::recovered. */
+HAWSER_C_API int hawser_world_recovered(hawser_world world, int64_t timeout_ns, hawser_world* out, uint32_t* ranks,
+                                        size_t capacity, size_t* count);
 
 #ifdef __cplusplus
 }

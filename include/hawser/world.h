@@ -55,12 +55,23 @@ struct WorldStore {
 };
 
 /// How many ranks must be left for `shrink` to give them a new world. All ranks open the world with the same value,
-/// else `shrink` is kInvalid.
+/// else `open` is kInvalid.
 enum class Quorum : std::uint8_t {
   /// Any: where a network falls into two halves, each may go on.
   kNone,
   /// More than half of the members that are not proven dead: at most one part of a network goes on.
   kMajority,
+};
+
+/// What a world does by itself once one of its ranks has failed. All ranks open the world with the same value, else
+/// `open` is kInvalid.
+enum class RecoveryPolicy : std::uint8_t {
+  /// Nothing. The program calls `shrink`.
+  kManual,
+  /// The runtime shrinks the world on all ranks that live, and gives each of them one event: `World::recovered`.
+  kAutomatic,
+  /// All operations of the world end, and later ones fail, with kDisconnected naming the rank. The process goes on.
+  kAbort,
 };
 
 struct WorldOptions {
@@ -86,7 +97,10 @@ struct WorldOptions {
   bool driven = true;
   /// Which ranks have sessions. All ranks are given the same one, else `open` ends with kInvalid on them.
   Topology topology = {};
-  Quorum quorum = Quorum::kNone;  ///< Of `shrink`.
+  /// Of `shrink`. Not given: kMajority where the world recovers by itself, else kNone.
+  std::optional<Quorum> quorum = {};
+  /// A group of the world inherits kAbort, but does not recover by itself: it ends with its world.
+  RecoveryPolicy recovery = RecoveryPolicy::kManual;
   Duration join_timeout = std::chrono::seconds(30);
   Duration timeout = std::chrono::minutes(30);  ///< Of operations that are given none.
 };
@@ -97,6 +111,8 @@ struct Received {
   std::uint64_t tag = 0;
   std::uint64_t bytes = 0;
 };
+
+struct Recovered;
 
 /// One operation under way. Move-only. Dropping it cancels, and returns when nothing touches its buffers.
 class HAWSER_API Request {
@@ -153,7 +169,8 @@ class HAWSER_API World {
   /// Whether the rank is a neighbour of this one in the topology, which has sessions with neighbours only. False for
   /// this rank itself, and where there is no such rank.
   bool has_direct_peer(std::uint32_t rank) const;
-  /// Ranks that failed, in their order.
+  /// Ranks that failed, in their order; also those of which this rank hears nothing any more, and whether they or it
+  /// have failed is not decided yet. `failures` tells of them once it is.
   std::vector<std::uint32_t> failed() const;
 
   // Messages. Tags are any 64 bits. Buffers are the operation's until it has ended.
@@ -280,6 +297,13 @@ class HAWSER_API World {
   Result<bool> agreed(const Request& request);
   Request ishrink(std::span<const std::uint32_t> without = {}, Duration timeout = Duration::zero());
   Result<World> shrunk(const Request& request);
+  /// With RecoveryPolicy::kAutomatic: the world that the runtime made after a failure. Waits for it up to `timeout`;
+  /// zero only looks. A world gives one event, to the first who takes it; the new world gives the next one. So there
+  /// are never more events than ranks. From the failure on `agree` and `shrink` of this world are kBusy.
+  /// Errors: kTimedOut, there is none yet. kDenied, too few ranks are left (WorldOptions::quorum). kDisconnected, the
+  /// others left this rank out. kCancelled, the world was closed. kInvalid, the policy is another one, or the event was
+  /// taken.
+  Result<Recovered> recovered(Duration timeout = Duration::zero());
   /// Ranks that failed, in the order in which this rank found it, without the first `known` of them. Waits up to
   /// `timeout` for one.
   std::vector<std::uint32_t> failures(std::size_t known, Duration timeout) const;
@@ -305,6 +329,13 @@ class HAWSER_API World {
 
  private:
   std::shared_ptr<runtime::WorldCore> core_;
+};
+
+/// The runtime has shrunk a world after a failure. Whoever drops it unused closes the rank.
+struct Recovered {
+  World world;                        ///< The next one. The world before stays revoked.
+  std::uint32_t old_rank = 0;         ///< What this rank was in the world before.
+  std::vector<std::uint32_t> failed;  ///< The ranks of the world before that are not in the next one, in their order.
 };
 
 HAWSER_NAMESPACE_END

@@ -25,7 +25,7 @@ from . import _aio, _hawser, _text, _world
 from ._hawser import (MESSAGE_MAX, Agent, AtomicOp, CompletionQueue, Compressor, Directory, DirectoryEntry, DirectoryEvent, Driver,
                       FileInfo, Message, Notification, Peer, PeerEvent, Plan, Range, Region, RemoteRange, Request,
                       Table, Transfer, Watch, World, __version__, etcd_directory, file_directory, inproc_directory, query_file)
-from ._world import Call, Received
+from ._world import Call, Received, Recovered
 from .errors import (BusyError, CancelledError, Code, CorruptError, DeniedError, DisconnectedError, Error, FailedError,
                      InvalidError, NotFoundError, RemoteError, TimedOutError, UnsupportedError)
 
@@ -33,7 +33,7 @@ __all__ = ["ANY", "Agent", "AtomicOp", "BusyError", "Call", "CancelledError", "C
            "DeniedError",
            "Directory", "DirectoryEntry", "DirectoryEvent", "DisconnectedError", "Driver", "Error", "FailedError",
            "FileInfo", "InvalidError", "MESSAGE_MAX", "Message", "NotFoundError", "Notification", "Peer", "PeerEvent",
-           "Plan", "Range", "Received", "Region", "RemoteError", "RemoteRange", "Request", "Segment", "Table", "TimedOutError", "Transfer",
+           "Plan", "Range", "Received", "Recovered", "Region", "RemoteError", "RemoteRange", "Request", "Segment", "Table", "TimedOutError", "Transfer",
            "UnsupportedError", "Watch", "World", "__version__", "empty", "etcd_directory", "file_directory", "inproc_directory", "query_file", "torch_empty"]
 
 ANY = _world.ANY

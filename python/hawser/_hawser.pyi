@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any, Self, TypeAlias
 from weakref import WeakSet
 
-from ._world import Call, Received
+from ._world import Call, Received, Recovered
 from .errors import Error
 
 Seconds: TypeAlias = float | timedelta | None
@@ -308,17 +308,18 @@ class World:
     @staticmethod
     def local(size: int, *, name: str = "world", backends: Iterable[str] | None = None,
               timeout: Seconds = None, topology: str | Iterable[tuple[int, int]] = "full",
-              quorum: str = "none") -> list[World]:
+              quorum: str | None = None, recovery: str = "manual") -> list[World]:
         """
         All ranks in this process, by rank; each takes a thread, or the calls with an i. `topology` is "full",
-        "regular:K", "hypercube", or a list of edges.
+        "regular:K", "hypercube", or a list of edges. `recovery` and `quorum`: as of `open`.
         """
 
     @staticmethod
     def open(size: int | None = None, rank: int | None = None, directory: Directory | str | None = None, *,
              name: str | None = None, backends: Iterable[str] | None = None, driven: bool = True,
              timeout: Seconds = None, store: Any = None, seed: str | None = None, token_file: str | None = None,
-             topology: str | Iterable[tuple[int, int]] | None = None, quorum: str = "none") -> World:
+             topology: str | Iterable[tuple[int, int]] | None = None, quorum: str | None = None,
+             recovery: str = "manual") -> World:
         """
         One rank of several processes, which find one another in a directory. Returns when all are ready. A value
         that the caller leaves out is read from the environment of `hawser run`, mpirun, torchrun or srun. `driven=False`: only calls
@@ -327,18 +328,22 @@ class World:
         of a seed (HAWSER_SEED, where nothing is given: `hawser run --hosts` sets it). With `token_file`
         (HAWSER_TOKEN_FILE), the path of a secret that the seed has, too, the address needs no ticket. `topology` is
         "full", "regular:K", "hypercube", or a list of edges, the same on all ranks (HAWSER_TOPOLOGY, where nothing is
-        given).
+        given). With `quorum` "majority" only more than half of the ranks that are not proven dead may shrink the world.
+        `recovery`, the same on all ranks, is what happens by itself once a rank has failed: "manual", nothing;
+        "automatic", the world is shrunk, by majority unless `quorum` is "none", and `recovered` gives the next one;
+        "abort", all operations of the world end.
         """
 
     @staticmethod
     def _local(size: int, *, name: str = "world", backends: Iterable[str] | None = None,
-               timeout: Seconds = None, topology: str = "full", quorum: str = "none") -> list[World]: ...
+               timeout: Seconds = None, topology: str = "full", quorum: str | None = None,
+               recovery: str = "manual") -> list[World]: ...
 
     @staticmethod
     def _open(size: int | None, rank: int | None, directory: Directory | str | None = None, *, name: str | None,
               backends: Iterable[str] | None = None, driven: bool, timeout: Seconds = None,
               store: Any = None, seed: str | None = None, token_file: str | None = None,
-              topology: str | None = None, quorum: str = "none") -> World: ...
+              topology: str | None = None, quorum: str | None = None, recovery: str = "manual") -> World: ...
 
     @property
     def rank(self) -> int: ...
@@ -392,6 +397,16 @@ class World:
         Ranks in `without` count as failed.
         """
 
+    def recovered(self, timeout: Seconds = None) -> Recovered:
+        """
+        The next world, where `recovery` is "automatic": waits for it, without limit unless a timeout is given (0 only
+        looks: TimedOutError). A world gives one event, once. DeniedError: too few ranks are left; DisconnectedError:
+        the others left this rank out.
+        """
+
+    def recoveries(self) -> AsyncIterator[Recovered]:
+        """The events of this world and of those that follow it, as they come. Errors: those of `recovered`."""
+
     def failures(self) -> AsyncIterator[int]:
         """Ranks that failed, from the first one on, as this rank finds it."""
 
@@ -424,6 +439,8 @@ class World:
     def _shrunk(self, request: Request) -> World: ...
 
     def _failures(self, known: int, timeout: Seconds = None) -> list[int]: ...
+
+    def _take_recovered(self, timeout: Seconds = None) -> tuple[World, int, list[int]] | None: ...
 
     def split(self, color: int | None, key: int = 0) -> World | None:
         """

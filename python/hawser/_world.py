@@ -8,7 +8,7 @@ import weakref
 from typing import Any, AsyncIterator, Generator, NamedTuple, Optional, Sequence
 
 from . import _codec, _hawser
-from .errors import Error, RemoteError
+from .errors import Error, RemoteError, TimedOutError
 
 ANY = None  # Any source, any tag.
 
@@ -202,13 +202,13 @@ def _topology_text(topology: Any) -> str:
 
 
 def _local(size: int, *, name: str = "world", backends: Any = None, timeout: Any = None,
-           topology: Any = "full", quorum: str = "none") -> list[_hawser.World]:
+           topology: Any = "full", quorum: Optional[str] = None, recovery: str = "manual") -> list[_hawser.World]:
     """
     All ranks in this process, by rank; each takes a thread, or the calls with an i. `topology` is "full", "regular:K",
-    "hypercube", or a list of edges.
+    "hypercube", or a list of edges. `recovery` and `quorum`: as of `open`.
     """
     made = _hawser.World._local(size, name=name, backends=backends, timeout=timeout,
-                                topology=_topology_text(topology), quorum=quorum)
+                                topology=_topology_text(topology), quorum=quorum, recovery=recovery)
     _worlds.update(made)
     return made
 
@@ -216,7 +216,7 @@ def _local(size: int, *, name: str = "world", backends: Any = None, timeout: Any
 def _open(size: Optional[int] = None, rank: Optional[int] = None, directory: Any = None, *,
           name: Optional[str] = None, backends: Any = None, driven: bool = True, timeout: Any = None,
           store: Any = None, seed: Optional[str] = None, token_file: Optional[str] = None,
-          topology: Any = None, quorum: str = "none") -> _hawser.World:
+          topology: Any = None, quorum: Optional[str] = None, recovery: str = "manual") -> _hawser.World:
     """
     One rank of several processes, which find one another in a directory. Returns when all are ready. A value that
     the caller leaves out is read from the environment of `hawser run`, mpirun, torchrun or srun. `driven=False`: only calls of this
@@ -225,11 +225,14 @@ def _open(size: Optional[int] = None, rank: Optional[int] = None, directory: Any
     (HAWSER_SEED, where nothing is given: `hawser run --hosts` sets it). With `token_file` (HAWSER_TOKEN_FILE), the path
     of a secret that the seed has, too, the address needs no ticket. `topology` is "full", "regular:K",
     "hypercube", or a list of edges, the same on all ranks (HAWSER_TOPOLOGY, where nothing is given). With `quorum`
-    "majority" only more than half of the ranks that are not proven dead may shrink the world.
+    "majority" only more than half of the ranks that are not proven dead may shrink the world. `recovery`, the same on
+    all ranks, is what happens by itself once a rank has failed: "manual", nothing; "automatic", the world is shrunk, by
+    majority unless `quorum` is "none", and `recovered` gives the next one; "abort", all operations of the world end.
     """
     made = _hawser.World._open(size, rank, directory, name=name, backends=backends, driven=driven, timeout=timeout,
                                store=store, seed=seed, token_file=token_file,
-                               topology=None if topology is None else _topology_text(topology), quorum=quorum)
+                               topology=None if topology is None else _topology_text(topology), quorum=quorum,
+                               recovery=recovery)
     _worlds.add(made)
     return made
 
@@ -246,6 +249,35 @@ def _shrink(self: _hawser.World, without: Sequence[int] = (), *, timeout: Any = 
     made = self._shrunk(request)
     _worlds.add(made)
     return made
+
+
+class Recovered(NamedTuple):
+    """The runtime has shrunk a world after a failure."""
+
+    world: _hawser.World  # The next one. The world before stays revoked.
+    old_rank: int  # What this rank was in the world before.
+    failed: list[int]  # The ranks of the world before that are not in the next one.
+
+
+def _recovered(self: _hawser.World, timeout: Any = None) -> Recovered:
+    event = self._take_recovered(timeout)
+    if event is None:
+        raise TimedOutError("World.recovered: there is no event yet")
+    made = Recovered(*event)
+    _worlds.add(made.world)
+    return made
+
+
+async def _recoveries(self: _hawser.World) -> AsyncIterator[Recovered]:
+    world = self
+    while True:
+        wait = functools.partial(world._take_recovered, 1.0)
+        event = await asyncio.get_running_loop().run_in_executor(None, wait)
+        if event is not None:
+            made = Recovered(*event)
+            _worlds.add(made.world)
+            world = made.world
+            yield made
 
 
 async def _failures(self: _hawser.World) -> AsyncIterator[int]:
@@ -293,6 +325,7 @@ def attach() -> None:
     world.reduce, world.broadcast = _reduce, _broadcast
     world.register, world.call, world.icall = _register, _call, _icall
     world.agree, world.shrink, world.failures = _agree, _shrink, _failures
+    world.recovered, world.recoveries = _recovered, _recoveries
     for name, begin in list(globals().items()):
         if name.startswith("_i") and name != "_icall":
             setattr(world, name[1:], begin)

@@ -58,7 +58,7 @@ TEST(Closing, APeerThatIsGoneGetsNoSessionByALookAtItsPlans) {
   static_cast<void>(here.poll());
   ASSERT_TRUE(here.counters().peers.empty());
   EXPECT_NE(here.explain(plan).find("peer 'there' was forgotten"), std::string::npos) << here.explain(plan);
-  EXPECT_FALSE(moves_in_submit(*core_of(plan)));
+  EXPECT_FALSE(inner::moves_in_submit(plan));
   constexpr int kTurns = 32;  // One that finds nothing may be cut short.
   for (int i = 0; i < kTurns; ++i) static_cast<void>(here.poll());
   EXPECT_TRUE(here.counters().peers.empty());

@@ -66,6 +66,33 @@ Instant now(const Agent& agent) { return core_of(agent)->now(); }
 
 std::string status_page(const Agent& agent) { return core_of(agent)->status_teller.path(); }
 
+const AgentOptions& options_of(const Agent& agent) { return core_of(agent)->options; }
+
+const base::Logger& log_of(const Agent& agent) { return core_of(agent)->log; }
+
+std::uint64_t born_of(const Agent& agent) { return core_of(agent)->identity.born; }
+
+bool says_driven(const Agent& agent) { return core_of(agent)->identity.driven; }
+
+void say_driven(const Agent& agent, bool driven) {
+  if (!core_of(agent)->is_closed()) core_of(agent)->say_driven(driven);
+}
+
+bool is_driven(const Agent& agent) { return core_of(agent)->lane.driven(); }
+
+Status usable(const Agent& agent, std::string_view call) { return core_of(agent)->usable(call); }
+
+bool has_notifications(const Agent& agent) { return core_of(agent)->inbox.has_notifications(); }
+
+Status add_regions(const Agent& agent, std::span<const RegionOptions> wanted,
+                   std::vector<std::shared_ptr<LocalRegion>>* regions, std::size_t* wrong) {
+  return core_of(agent)->region_maker.add(wanted, regions, wrong);
+}
+
+Status close_regions(const Agent& agent, std::span<const std::shared_ptr<LocalRegion>> regions, Duration timeout) {
+  return core_of(agent)->region_closer.close(regions, timeout);
+}
+
 Peer peer_of(const Session& session) { return Peer(session.peer); }
 
 Tenancy* tenancy(const Session& session, const Service& service) { return session.tenancies[service.place()].get(); }

@@ -1,20 +1,27 @@
 #pragma once
 
 // The inner door: what layers of this library that stand on the agent use of it beside the public headers. A layer
-// opens an agent with a service of its own, calls into it under the lane's lock, and waits for what the lane does.
+// opens an agent with a service of its own, calls into it under the lane's lock, and waits for what the lane does. The
+// door has more leaves: inner_plans.h, inner_peers.h, and inner_simulator.h for the simulators.
 //
 // Thread rule: thread-safe, except where "under the lane" is said.
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <hawser/agent.h>
 
 #include "agent/describe.h"
 #include "agent/open.h"
+#include "agent/region.h"
 #include "agent/service.h"
+#include "base/log.h"
 
 namespace hawser::agent::inner {
 
@@ -39,6 +46,29 @@ bool flush(const Agent& agent, Instant deadline);
 
 /// The path of the agent's status page; empty: it has none. A layer above leaves files of its own beside it.
 std::string status_page(const Agent& agent);
+
+/// As it was opened.
+const AgentOptions& options_of(const Agent& agent);
+const base::Logger& log_of(const Agent& agent);
+/// Orders the incarnations of its name (docs/wire.md, `born`).
+std::uint64_t born_of(const Agent& agent);
+/// Its hellos and cards say that somebody runs it (AgentOptions::driven).
+bool says_driven(const Agent& agent);
+/// What hellos and cards say from now on of who runs this agent (AgentOptions::driven), for layers that bring a thread
+/// with them. Peers that greeted it before keep what they heard. Nothing where the agent is closed.
+void say_driven(const Agent& agent, bool driven);
+/// A driver runs it now.
+bool is_driven(const Agent& agent);
+/// Good: `call` may go on. The agent is neither closed nor the parent's of a forked process.
+Status usable(const Agent& agent, std::string_view call);
+/// Agent::take_notification would give one.
+bool has_notifications(const Agent& agent);
+/// As Agent::add_region for each of them, in fewer steps. What was added before the one that is wrong (`*wrong` is its
+/// place) stays in `regions`.
+Status add_regions(const Agent& agent, std::span<const RegionOptions> wanted,
+                   std::vector<std::shared_ptr<LocalRegion>>* regions, std::size_t* wrong);
+/// Closes them together: see Region::close.
+Status close_regions(const Agent& agent, std::span<const std::shared_ptr<LocalRegion>> regions, Duration timeout);
 
 // Under the lane.
 /// The handle of the session's peer.

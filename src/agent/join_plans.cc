@@ -53,7 +53,7 @@ Result<Plan> join(std::string_view call, std::span<const Plan> plans) {
   if (plans.empty()) return Status(Code::kInvalid, std::string(call) + ": there are no plans");
   for (std::size_t i = 0; i < plans.size(); ++i) HAWSER_TRY(check_like_first(call, plans, i));
   if (plans.size() == 1) return plans.front();
-  MadePieces made;
+  inner::MadePieces made;
   std::vector<std::vector<std::uint32_t>> places;
   std::vector<plan::JoinPart> parts;
   for (const Plan& plan : plans) {
@@ -64,7 +64,7 @@ Result<Plan> join(std::string_view call, std::span<const Plan> plans) {
   HAWSER_TRY_ASSIGN(made.pieces, plan::join_pieces(call, parts, static_cast<std::uint32_t>(made.remotes.size())));
   // A group's region is the place in the list of those that it came from; the plan's own list is in order of first use.
   const PlanCore& first = *core_of(plans.front());
-  return plan_pieces(call, first.core, Peer(first.peer), first.operation, std::move(made));
+  return pieces_plan(call, first.core, Peer(first.peer), first.operation, std::move(made));
 }
 
 /// Plans the same blocks of each pair of tables.

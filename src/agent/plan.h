@@ -15,23 +15,19 @@
 
 #include <hawser/transfer.h>
 
+#include "agent/inner_peers.h"
+#include "agent/inner_plans.h"
 #include "agent/refusals.h"
 #include "agent/region.h"
 #include "backend/backend.h"
-#include "backend/queue_pair_source.h"
 #include "base/small_vector.h"
 #include "plan/pieces.h"
-#include "plan/row_table.h"
 #include "plan/split.h"
 
 namespace hawser::agent {
 
 class Core;
 struct PeerCore;
-
-/// Those that one plan touches. Mostly one of each.
-using LocalRegions = base::SmallVector<std::shared_ptr<LocalRegion>, 1>;
-using RemoteRegions = base::SmallVector<std::shared_ptr<const RemoteRegion>, 1>;
 
 /// Which path carries the plan now. `serial` names the path for ever, so a stale route is seen by comparing.
 struct Route {
@@ -68,54 +64,10 @@ struct PlanCore {
   mutable std::vector<std::pair<Refusals::Id, std::vector<Refusals::Id>>> apart_;
 };
 
-/// One side of a plan over prepared rows: rows name their regions by their place in `regions`. Offsets of the local
-/// side are addresses.
-template <typename Region>
-struct RowSide {
-  const plan::RowTable& rows;
-  std::span<const std::shared_ptr<Region>> regions;
-  std::span<const std::int32_t> index;
-};
-
-/// As Agent::plan_write and plan_read, from rows. For layers above that keep lists of several regions.
-Result<Plan> plan_rows(std::string_view call, const std::shared_ptr<Core>& core, const Peer& peer, Operation operation,
-                       const RowSide<LocalRegion>& local, const RowSide<const RemoteRegion>& remote);
-
-/// Pieces that were made already, and the regions they lie in. Group g lies in remote region `remotes[g]`.
-struct MadePieces {
-  plan::Pieces pieces;  ///< Within their regions.
-  LocalRegions locals;
-  RemoteRegions remotes;
-};
-
-/// As plan_rows, from pieces.
-Result<Plan> plan_pieces(std::string_view call, const std::shared_ptr<Core>& core, const Peer& peer,
-                         Operation operation, MadePieces&& made);
-
-/// What `explain` would say of the path that it chooses, in numbers. kUnsupported or kDisconnected when there is none.
-struct RouteCost {
-  std::string backend;
-  double predicted_ns = 0;
-  bool measured = false;  ///< The prediction rests on measurements.
-};
-Result<RouteCost> route_cost(const PlanCore& plan);
-
-/// One open backend, and why it does not lead to a peer as far as was found out; good: it does, or was not tried yet.
-struct Way {
-  std::string backend;
-  Status why;
-};
-std::vector<Way> ways_to(Core& core, PeerCore& peer);
-/// As ways_to, for a caller that holds the lane's lock.
-std::vector<Way> ways_of(Core& core, PeerCore& peer);
-
-/// Traits::moves_in_submit of the path that carries the plan now. False where none is up.
-bool moves_in_submit(PlanCore& plan);
-
-/// The queue pair that would carry `piece`, of the plan's first remote region, now. kUnsupported where the plan's path
-/// has none, kDisconnected where no path is up.
-Result<backend::QueuePairView> queue_pair_of(PlanCore& plan, const backend::Piece& piece);
-/// Those of the path that carries the plan now; none where no path is up, or it has none.
-std::vector<QueuePairCounters> queue_pairs_of(PlanCore& plan);
+/// As inner::plan_pieces.
+Result<Plan> pieces_plan(std::string_view call, const std::shared_ptr<Core>& core, const Peer& peer,
+                         Operation operation, inner::MadePieces&& made);
+/// As inner::ways_to, for a caller that holds the lane's lock.
+std::vector<inner::Way> ways_of(Core& core, PeerCore& peer);
 
 }  // namespace hawser::agent

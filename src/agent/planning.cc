@@ -122,7 +122,8 @@ Result<Plan> finish(std::string_view call, std::shared_ptr<PlanCore> plan, Resul
   return Plan(std::move(plan));
 }
 
-Result<Plan> finish_pieces(std::string_view call, std::shared_ptr<PlanCore> plan, const Peer& peer, MadePieces&& made) {
+Result<Plan> finish_pieces(std::string_view call, std::shared_ptr<PlanCore> plan, const Peer& peer,
+                           inner::MadePieces&& made) {
   for (const auto& region : made.locals) {
     if (Status bad = check_region(call, *plan->core, *region); !bad.ok()) return bad;
   }
@@ -323,12 +324,34 @@ const Refusals::Refusal* PlanCore::refused_by(const Refusals& refusals) const {
   return refusals.find([this](const Refusals::Refusal& refusal) { return joins(refusal); });
 }
 
-Result<Plan> plan_rows(std::string_view call, const std::shared_ptr<Core>& core, const Peer& peer, Operation operation,
-                       const RowSide<LocalRegion>& local, const RowSide<const RemoteRegion>& remote) {
+Result<Plan> pieces_plan(std::string_view call, const std::shared_ptr<Core>& core, const Peer& peer,
+                         Operation operation, inner::MadePieces&& made) {
   auto plan = begin(call, core, peer, operation);
   if (!plan) return plan.error();
+  return finish_pieces(call, std::move(*plan), peer, std::move(made));
+}
+
+std::vector<inner::Way> ways_of(Core& core, PeerCore& peer) {
+  std::vector<inner::Way> ways;
+  std::vector<Status> why;
+  (void)core.engine.reach().candidates(peer, &why);
+  for (std::size_t i = 0; i < why.size(); ++i) {
+    ways.push_back({.backend = core.engine.ports()[i].name, .why = why[i]});
+    if (peer.session == nullptr || !why[i].ok()) continue;
+    const auto failed = peer.session->failed.find(i);
+    if (failed != peer.session->failed.end()) ways.back().why = failed->second;
+  }
+  return ways;
+}
+
+namespace inner {
+
+Result<Plan> plan_rows(std::string_view call, const Agent& agent, const Peer& peer, Operation operation,
+                       const RowSide<LocalRegion>& local, const RowSide<const RemoteRegion>& remote) {
+  auto plan = begin(call, core_of(agent), peer, operation);
+  if (!plan) return plan.error();
   for (const auto& region : local.regions) {
-    if (region->entry->file != nullptr) return check_region(call, *core, *region);
+    if (region->entry->file != nullptr) return check_region(call, *core_of(agent), *region);
   }
   Result<plan::RowPieces> rows =
       plan::pair_rows(call, local.rows, static_cast<std::uint32_t>(local.regions.size()), local.index, remote.rows,
@@ -342,14 +365,13 @@ Result<Plan> plan_rows(std::string_view call, const std::shared_ptr<Core>& core,
   return finish_pieces(call, std::move(*plan), peer, std::move(made));
 }
 
-Result<Plan> plan_pieces(std::string_view call, const std::shared_ptr<Core>& core, const Peer& peer,
-                         Operation operation, MadePieces&& made) {
-  auto plan = begin(call, core, peer, operation);
-  if (!plan) return plan.error();
-  return finish_pieces(call, std::move(*plan), peer, std::move(made));
+Result<Plan> plan_pieces(std::string_view call, const Agent& agent, const Peer& peer, Operation operation,
+                         MadePieces&& made) {
+  return pieces_plan(call, core_of(agent), peer, operation, std::move(made));
 }
 
-Result<RouteCost> route_cost(const PlanCore& plan) {
+Result<RouteCost> route_cost(const Plan& asked) {
+  const PlanCore& plan = *core_of(asked);
   if (Peer(plan.peer).state() == PeerState::kDown) return agent::down_status(*plan.peer);
   const plan::Route route = route_of(*plan.core, plan);
   if (Status status = route.status(); !status.ok()) return status;
@@ -357,27 +379,8 @@ Result<RouteCost> route_cost(const PlanCore& plan) {
   return RouteCost{.backend = row.backend, .predicted_ns = row.predicted_ns, .measured = row.measured};
 }
 
-std::vector<Way> ways_to(Core& core, PeerCore& peer) {
-  core.lane.lock();
-  std::vector<Way> ways = ways_of(core, peer);
-  core.lane.unlock();
-  return ways;
-}
-
-std::vector<Way> ways_of(Core& core, PeerCore& peer) {
-  std::vector<Way> ways;
-  std::vector<Status> why;
-  (void)core.engine.reach().candidates(peer, &why);
-  for (std::size_t i = 0; i < why.size(); ++i) {
-    ways.push_back({.backend = core.engine.ports()[i].name, .why = why[i]});
-    if (peer.session == nullptr || !why[i].ok()) continue;
-    const auto failed = peer.session->failed.find(i);
-    if (failed != peer.session->failed.end()) ways.back().why = failed->second;
-  }
-  return ways;
-}
-
-bool moves_in_submit(PlanCore& plan) {
+bool moves_in_submit(const Plan& asked) {
+  PlanCore& plan = *core_of(asked);
   Core& core = *plan.core;
   Status why;
   core.lane.lock();
@@ -387,7 +390,8 @@ bool moves_in_submit(PlanCore& plan) {
   return moves;
 }
 
-Result<backend::QueuePairView> queue_pair_of(PlanCore& plan, const backend::Piece& piece) {
+Result<backend::QueuePairView> queue_pair_of(const Plan& asked, const backend::Piece& piece) {
+  PlanCore& plan = *core_of(asked);
   Core& core = *plan.core;
   Status why = Status(Code::kDisconnected, "no path to " + plan.peer->name + " is up").with_peer(plan.peer->name);
   Result<backend::QueuePairView> view = why.with_advice("connect to the peer, or move something first");
@@ -403,7 +407,8 @@ Result<backend::QueuePairView> queue_pair_of(PlanCore& plan, const backend::Piec
   return view;
 }
 
-std::vector<QueuePairCounters> queue_pairs_of(PlanCore& plan) {
+std::vector<QueuePairCounters> queue_pairs_of(const Plan& asked) {
+  PlanCore& plan = *core_of(asked);
   Core& core = *plan.core;
   Status why;
   std::vector<QueuePairCounters> pairs;
@@ -414,6 +419,7 @@ std::vector<QueuePairCounters> queue_pairs_of(PlanCore& plan) {
   return pairs;
 }
 
+}  // namespace inner
 }  // namespace hawser::agent
 
 HAWSER_NAMESPACE_BEGIN

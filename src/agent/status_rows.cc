@@ -15,7 +15,7 @@ using Json = nlohmann::json;
 /// Each backend that opened, and why it does not lead to the peer; an empty reason: it does, or was not tried yet.
 Json ways_json(Core& core, PeerCore& peer) {
   Json ways = Json::array();
-  for (const Way& way : ways_of(core, peer)) {
+  for (const inner::Way& way : ways_of(core, peer)) {
     Json row = {{"backend", way.backend}};
     if (!way.why.ok()) row["why"] = base::shown(way.why.to_string());
     ways.push_back(std::move(row));

@@ -5,8 +5,9 @@
 
 #include <algorithm>
 
-#include "agent/core.h"
 #include "agent/fork_guard.h"
+#include "agent/inner.h"
+#include "agent/inner_peers.h"
 #include "base/format.h"
 #include "base/inside.h"
 #include "base/quantity.h"
@@ -121,8 +122,8 @@ Status AgentCore::open_exchange() {
       .metadata = [this] { return metadata("get_local_md", nullptr, nullptr); },
       .self = [this]() -> std::optional<Exchange::Self> {
         if (!has_backend()) return std::nullopt;
-        const backend::Identity& us = core_of(*agent_)->identity;
-        return Exchange::Self{.incarnation = us.incarnation, .born = us.born};
+        const Peer us = agent_->self();
+        return Exchange::Self{.incarnation = agent::inner::incarnation_of(us), .born = agent::inner::born_of(*agent_)};
       },
   };
   Result<std::unique_ptr<Exchange>> opened = Exchange::open(std::move(setup), std::move(links));

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "agent/plan.h"
+#include "agent/inner_plans.h"
 #include "compat/core.h"
 
 HAWSER_NAMESPACE_BEGIN
@@ -17,7 +17,7 @@ namespace compat {
 struct JoinedLists {
   Peer peer;
   BackendMask backends = kAllBackends;  ///< That can all of both.
-  agent::MadePieces made;
+  agent::inner::MadePieces made;
 };
 
 }  // namespace compat

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "agent/core.h"
+#include "agent/inner.h"
 #include "backend/address_space.h"
 #include "base/format.h"
 #include "base/inside.h"
@@ -82,7 +82,7 @@ Status AgentCore::add_regions(std::span<const RegDesc> list, Making* making, std
     if (desc.len != 0) wanted.push_back(region_options(making->type, desc));
   }
   std::vector<std::shared_ptr<agent::LocalRegion>> regions;
-  const Status status = core_of(*agent_)->region_maker.add(wanted, &regions, wrong);
+  const Status status = agent::inner::add_regions(*agent_, wanted, &regions, wrong);
   for (auto& region : regions) made->emplace_back(std::move(region));
   for (std::size_t at = 0; at < list.size() && at <= *wrong; ++at) *wrong += list[at].len == 0 ? 1 : 0;
   return status;
@@ -237,7 +237,7 @@ Status AgentCore::close_all(std::span<LocalSpot> closing, std::string_view call)
     if (spot.region) regions.push_back(std::move(spot.region));
   }
   if (regions.empty()) return {};
-  const Status status = core_of(*agent_)->region_closer.close(regions, kRegionCloseTimeout);
+  const Status status = agent::inner::close_regions(*agent_, regions, kRegionCloseTimeout);
   return status.ok() ? status : refusal(NixlCode::kBackend, call, "the memory is in use", status);
 }
 

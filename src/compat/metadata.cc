@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include "agent/core.h"
-#include "agent/peer_core.h"
-#include "agent/session.h"
+#include "agent/inner.h"
+#include "agent/inner_peers.h"
 #include "base/bytes.h"
 #include "base/format.h"
 #include "base/inside.h"
@@ -54,8 +53,7 @@ Result<std::string> AgentCore::metadata(std::string_view call, const RegDescList
       if ((entry.backends & mask) == 0 || !entry.range.region) continue;
       entries.add({.type = type, .region = entry.range.index, .desc = {.addr = addr, .len = entry.len, .dev = dev}});
     }
-    return encode_blob(name_, true, entries,
-                       [&](std::string* out) { return core_of(*agent_)->own_card.append_since(0, out); });
+    return encode_blob(name_, true, entries, [&](std::string* out) { return agent::inner::append_card(*agent_, out); });
   }
   std::vector<std::uint32_t> indices;
   indices.reserve(only->size());
@@ -77,7 +75,7 @@ Result<std::string> AgentCore::metadata(std::string_view call, const RegDescList
   // As in NIXL: a part of no descriptors is the connection's data; one of some has it where that was asked for.
   const bool introduces = only->empty() || (opt != nullptr && opt->include_connection);
   return encode_blob(name_, introduces, entries,
-                     [&](std::string* out) { return core_of(*agent_)->own_card.append_partial(indices, out); });
+                     [&](std::string* out) { return agent::inner::append_card(*agent_, indices, out); });
 }
 
 Result<std::string> AgentCore::load(std::string_view bytes, const std::function<bool()>* is_wanted,
@@ -103,10 +101,10 @@ Result<std::string> AgentCore::load(std::string_view bytes, const std::function<
                    base::format("agent '{}' is not known, and this part has no connection", blob.agent))
         .with_advice("load its metadata first, or have it send this part with the connection's data");
   }
-  HAWSER_TRY(core_of(*agent_)->usable("add_peer"));
-  Result<std::shared_ptr<agent::PeerCore>> peer = core_of(*agent_)->card_intake.take_anew(*std::move(card));
+  HAWSER_TRY(agent::inner::usable(*agent_, "add_peer"));
+  Result<Peer> peer = agent::inner::take_anew(*agent_, *std::move(card));
   if (!peer) return refusal(NixlCode::kMismatch, kCall, "the card is refused", peer.error());
-  HAWSER_TRY_ASSIGN(Remote* const remote, place_of(kCall, blob.agent, Peer(*std::move(peer))));
+  HAWSER_TRY_ASSIGN(Remote* const remote, place_of(kCall, blob.agent, *std::move(peer)));
   remote->enter(copy, label);
   Remote& chosen = remotes_.find(blob.agent)->second;
   if (remote != &chosen) return outranked(kCall, chosen.peer);

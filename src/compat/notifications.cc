@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "agent/core.h"
+#include "agent/inner.h"
 #include "base/format.h"
 #include "base/inside.h"
 #include "base/try.h"
@@ -131,7 +131,7 @@ void AgentCore::forget_parts(std::span<const void* const> gone) {
 
 bool AgentCore::may_have_notifications() const {
   if (!need_backend("get_notifs").ok() || !is_at_rest()) return true;
-  return core_of(*agent_)->inbox.has_notifications() || has_incoming_.load(std::memory_order_acquire);
+  return agent::inner::has_notifications(*agent_) || has_incoming_.load(std::memory_order_acquire);
 }
 
 Status AgentCore::take_notifications(NotificationMap& into) {
@@ -139,7 +139,7 @@ Status AgentCore::take_notifications(NotificationMap& into) {
   poll();
   advance();
   // Most calls find nothing, and should cost no more than that.
-  if (!core_of(*agent_)->inbox.has_notifications() && !has_incoming_.load(std::memory_order_acquire)) return {};
+  if (!agent::inner::has_notifications(*agent_) && !has_incoming_.load(std::memory_order_acquire)) return {};
   const std::lock_guard lock(incoming_mutex_);
   std::vector<const void*> gone;
   for (const auto& [key, from] : incoming_) {

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "agent/core.h"
+#include "agent/inner.h"
+#include "agent/inner_peers.h"
 #include "base/format.h"
 #include "base/inside.h"
 #include "base/try.h"
@@ -34,7 +35,7 @@ bool has_all(const Book<Range>& book, const XferDescList* list) {
 }  // namespace
 
 bool AgentCore::settle(Remote& remote) {
-  if (remote.rival && core_of(remote.rival->peer)->outranks(*core_of(remote.peer))) {
+  if (remote.rival && agent::inner::outranks(remote.rival->peer, remote.peer)) {
     std::unique_ptr<Remote> winner = std::move(remote.rival);
     auto loser = std::make_unique<Remote>(std::move(remote));
     remote = std::move(*winner);
@@ -42,7 +43,7 @@ bool AgentCore::settle(Remote& remote) {
   }
   const auto is_reached = [&] {
     return remote.peer.state() == PeerState::kUp &&
-           core_of(remote.peer)->born.load() > core_of(remote.rival->peer)->born.load();
+           agent::inner::born_of(remote.peer) > agent::inner::born_of(remote.rival->peer);
   };
   if (remote.rival && (remote.rival->peer.state() == PeerState::kDown || is_reached())) forget_rival(remote);
   return remote.peer.state() != PeerState::kDown;
@@ -54,33 +55,34 @@ void AgentCore::forget_rival(Remote& remote) {
 }
 
 void AgentCore::await_end(std::string_view name, const wire::Card& younger) {
-  std::shared_ptr<agent::PeerCore> known;
+  std::optional<Peer> known;
   {
     const std::lock_guard lock(mutex_);
     const auto found = remotes_.find(name);
-    if (found != remotes_.end()) known = core_of(found->second.peer);
+    if (found != remotes_.end()) known = found->second.peer;
   }
-  const auto is_up = [&] { return known->state.load(std::memory_order_acquire) == PeerState::kUp; };
-  const bool is_older = known && known->incarnation != younger.incarnation && known->born.load() < younger.born;
+  const auto is_up = [&] { return known->state() == PeerState::kUp; };
+  const bool is_older = known && agent::inner::incarnation_of(*known) != younger.incarnation &&
+                        agent::inner::born_of(*known) < younger.born;
   if (!is_older || !is_up()) return;
-  agent::Core& core = *core_of(*agent_);
-  core.lane.wait_until([&] { return !is_up(); }, core.now() + kNoticeMax);
+  (void)agent::inner::wait_until(
+      *agent_, [&] { return !is_up(); }, agent::inner::now(*agent_) + kNoticeMax);
 }
 
 Result<Remote*> AgentCore::place_of(std::string_view call, std::string_view name, Peer peer) {
   const auto found = remotes_.find(name);
   if (found == remotes_.end()) return &remotes_.emplace(name, Remote(std::move(peer))).first->second;
   Remote& known = found->second;
-  const agent::PeerCore* const core = core_of(peer).get();
+  const Peer asked = peer;
   if (!settle(known)) known = Remote(std::move(peer));  // A successor of one that is gone begins anew.
-  if (core_of(known.peer).get() == core) return &known;
-  if (known.rival && core_of(known.rival->peer).get() != core) {
-    if (core_of(known.rival->peer)->outranks(*core)) return outranked(call, known.peer);
+  if (core_of(known.peer) == core_of(asked)) return &known;
+  if (known.rival && core_of(known.rival->peer) != core_of(asked)) {
+    if (agent::inner::outranks(known.rival->peer, asked)) return outranked(call, known.peer);
     forget_rival(known);
   }
   if (!known.rival) known.rival = std::make_unique<Remote>(std::move(peer));
   (void)settle(known);
-  if (core_of(known.peer).get() == core) return &known;
+  if (core_of(known.peer) == core_of(asked)) return &known;
   return known.rival ? Result<Remote*>(known.rival.get()) : outranked(call, known.peer);
 }
 
@@ -152,8 +154,8 @@ Status AgentCore::invalidate_one(std::string_view name, const base::Id128& incar
   const auto found = remotes_.find(name);
   if (found == remotes_.end()) return unknown_agent(kCall, name);
   Remote& known = found->second;
-  if (known.rival && core_of(known.rival->peer)->incarnation == incarnation) forget_rival(known);
-  if (core_of(known.peer)->incarnation != incarnation) return {};
+  if (known.rival && agent::inner::incarnation_of(known.rival->peer) == incarnation) forget_rival(known);
+  if (agent::inner::incarnation_of(known.peer) != incarnation) return {};
   if (!known.rival) return let_go(kCall, name);
   const Peer gone = known.peer;
   const std::unique_ptr<Remote> successor = std::move(known.rival);

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "agent/plan.h"
+#include "agent/region.h"
 #include "compat/core.h"
 #include "plan/row_table.h"
 

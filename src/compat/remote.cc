@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "agent/peer_core.h"
-#include "agent/session.h"
+#include "agent/inner_peers.h"
 #include "base/inside.h"
 
 HAWSER_NAMESPACE_BEGIN
@@ -13,14 +12,12 @@ namespace {
 
 constexpr std::size_t kEnteredMin = 64;  ///< Between two sweeps, at least.
 
-std::uint64_t regions_gone(const Peer& peer) { return core_of(peer)->regions_gone.load(std::memory_order_acquire); }
-
 }  // namespace
 
 const std::shared_ptr<const agent::RemoteRegion>* region_of(const RemoteSpot& spot, const Peer& peer) {
-  const std::uint64_t gone = regions_gone(peer);
+  const std::uint64_t gone = agent::inner::regions_gone(peer);
   if (spot.region && spot.looked == gone) return &spot.region;
-  spot.region = agent::find_remote(core_of(peer), spot.id);
+  spot.region = agent::inner::find_remote(peer, spot.id);
   spot.looked = gone;
   return spot.region ? &spot.region : nullptr;
 }
@@ -29,7 +26,7 @@ void Remote::enter(const RemoteCopy& copy, std::string_view label) {
   const bool is_main = label.empty();
   if (is_main) has_main = true;
   Brought* const brought = is_main ? nullptr : &labels[std::string(label)];
-  const std::vector<bool> open = agent::are_known(*core_of(peer), copy.ids);
+  const std::vector<bool> open = agent::inner::are_known(peer, copy.ids);
   for (std::size_t i = 0; i < copy.entries.size(); ++i) {
     const auto& [type, region, desc] = copy.entries[i];
     enter_one(copy.entries[i], copy.ids[i], open[i], copy.revision, is_main);
@@ -37,7 +34,7 @@ void Remote::enter(const RemoteCopy& copy, std::string_view label) {
   }
   entered_ += copy.entries.size() + 1;
   const bool is_due = copy.is_full || entered_ > kEnteredMin + book.entries().size();
-  if (is_due && swept_at_ != regions_gone(peer)) sweep();
+  if (is_due && swept_at_ != agent::inner::regions_gone(peer)) sweep();
 }
 
 void Remote::enter_one(const BlobEntry& entry, const agent::RegionId& id, bool is_known_open, std::uint64_t revision,
@@ -69,11 +66,11 @@ bool Remote::is_covered(const BlobEntry& entry, std::uint64_t revision) const {
 
 void Remote::sweep() {
   entered_ = 0;
-  swept_at_ = regions_gone(peer);
+  swept_at_ = agent::inner::regions_gone(peer);
   std::vector<agent::RegionId> ids;
   ids.reserve(book.entries().size());
   for (const auto& [key, entry] : book.entries()) ids.push_back(entry.range.id);
-  const std::vector<bool> open = agent::are_known(*core_of(peer), ids);
+  const std::vector<bool> open = agent::inner::are_known(peer, ids);
   std::size_t at = 0;
   book.erase_if([&](const Book<RemoteSpot>::Key& key, const Book<RemoteSpot>::Entry& entry) {
     if (open[at++]) return false;

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "agent/core.h"
+#include "agent/inner.h"
+#include "agent/inner_plans.h"
 #include "base/format.h"
 #include "base/inside.h"
 #include "base/try.h"
@@ -102,7 +103,7 @@ Result<bool> RequestCore::fail(const Status& status) {
 
 /// Some clients post and look much later, or wait for the peer's word alone: what a turn can do is done by then.
 void RequestCore::give_first_turn() {
-  if (core->config().progress_thread || transfer->done() || agent::moves_in_submit(*core_of(plan))) return;
+  if (core->config().progress_thread || transfer->done() || agent::inner::moves_in_submit(plan)) return;
   core->poll();
 }
 
@@ -189,7 +190,7 @@ Result<bool> RequestCore::post_now(const OptArgs* opt) {
   counted = false;
   posted = true;
   is_apart = is_told = false;
-  waits_until = Clock::steady().now() + core_of(core->agent())->options.default_deadline;
+  waits_until = Clock::steady().now() + agent::inner::options_of(core->agent()).default_deadline;
   set_finished(false);
   refused = Status();
   transfer.reset();
@@ -219,7 +220,7 @@ Result<CostEstimate> RequestCore::estimate() {
   const std::lock_guard lock(mutex);
   if (released) return was_released(kCall);
   if (moves_nothing) return CostEstimate();
-  HAWSER_TRY_ASSIGN(const agent::RouteCost cost, agent::route_cost(*core_of(plan)));
+  HAWSER_TRY_ASSIGN(const agent::inner::RouteCost cost, agent::inner::route_cost(plan));
   CostEstimate estimate;
   estimate.duration = Duration(static_cast<std::int64_t>(cost.predicted_ns));
   return estimate;
@@ -327,11 +328,12 @@ Result<std::unique_ptr<RequestCore>> make_request(std::string_view call, XferOp 
       return request;
     }
   }
-  HAWSER_TRY_ASSIGN(auto request, request_of(call, ours.core, *theirs.peer, mask,
-                                             agent::plan_rows(call, core_of(ours.core->agent()), *theirs.peer,
-                                                              operation_of(op), {ours.rows, ours.locals, local_index},
-                                                              {theirs.rows, theirs.remotes, remote_index}),
-                                             opt));
+  HAWSER_TRY_ASSIGN(auto request,
+                    request_of(call, ours.core, *theirs.peer, mask,
+                               agent::inner::plan_rows(call, ours.core->agent(), *theirs.peer, operation_of(op),
+                                                       {ours.rows, ours.locals, local_index},
+                                                       {theirs.rows, theirs.remotes, remote_index}),
+                               opt));
   request->descs = given;
   request->is_durable = op == XferOp::kWrite && theirs.is_synced;
   return request;
@@ -343,8 +345,8 @@ Result<std::unique_ptr<RequestCore>> make_request(std::string_view call, XferOp 
   HAWSER_TRY(check_operation(call, op));
   const std::size_t given = lists.made.pieces.pair_count;
   HAWSER_TRY_ASSIGN(auto request, request_of(call, core, lists.peer, lists.backends,
-                                             agent::plan_pieces(call, core_of(core->agent()), lists.peer,
-                                                                operation_of(op), std::move(lists.made)),
+                                             agent::inner::plan_pieces(call, core->agent(), lists.peer,
+                                                                       operation_of(op), std::move(lists.made)),
                                              opt));
   request->descs = given;
   return request;

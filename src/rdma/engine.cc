@@ -8,8 +8,8 @@
 
 #include <hawser/driver.h>
 
-#include "agent/core.h"
-#include "agent/plan.h"
+#include "agent/inner.h"
+#include "agent/inner_peers.h"
 #include "base/bytes.h"
 #include "base/inside.h"
 #include "base/spin.h"
@@ -51,8 +51,8 @@ Result<std::shared_ptr<Engine>> Engine::open(Agent& agent, const BackendOptions&
   static std::byte scratch[sizeof(std::uint64_t)];
   HAWSER_TRY_ASSIGN(made->scratch_, made->local_memory(scratch, {}, true, {}));
   // Who drives it says so: its peers take its silence for its death then, and do not wait out their operations' time.
-  if (options.thread && !core_of(agent)->identity.driven) {
-    core_of(agent)->say_driven(true);
+  if (options.thread && !agent::inner::says_driven(agent)) {
+    agent::inner::say_driven(agent, true);
     made->said_driven_ = true;
   }
   if (options.thread) made->thread_ = std::thread([its = made.get()] { its->run(); });
@@ -71,7 +71,7 @@ Engine::Engine(Agent& agent, const BackendOptions& options, CompletionQueue queu
 Engine::~Engine() { stop(); }
 
 void Engine::run() {
-  const bool drives = !core_of(agent_)->lane.driven();
+  const bool drives = !agent::inner::is_driven(agent_);
   std::array<pollfd, 3> watched = {pollfd{.fd = queue_.event_fd(), .events = POLLIN, .revents = 0},
                                    pollfd{.fd = wake_.fd(), .events = POLLIN, .revents = 0},
                                    pollfd{.fd = drives ? agent_.event_fd() : -1, .events = POLLIN, .revents = 0}};
@@ -219,32 +219,12 @@ Result<Found> Engine::meet(const BufferCore& core) {
   if (card.regions.size() != 1 || card.regions.front().name != region_name_of(core.token)) {
     return untouched(Code::kCorrupt, "the handle of buffer " + std::to_string(core.id) + " names another region");
   }
-  HAWSER_TRY_ASSIGN(std::shared_ptr<agent::PeerCore> known, core_of(agent_)->peer_book.meet(agent::identity_of(card)));
-  bool has_card = false;
-  {
-    const base::MutexLock lock(known->mutex);
-    has_card = known->card != nullptr;
-  }
-  Peer peer(std::move(known));
-  if (!has_card || peer.state() == PeerState::kDown) {
+  HAWSER_TRY_ASSIGN(Peer peer, agent::inner::meet(agent_, card));
+  if (!agent::inner::has_card(peer) || peer.state() == PeerState::kDown) {
     HAWSER_TRY_ASSIGN(peer, agent_.add_peer(std::string_view(core.card)));
   }
   const wire::CardRegion& told = card.regions.front();
-  auto region = std::make_shared<agent::RemoteRegion>();
-  region->peer = core_of(peer);
-  region->index = told.index;
-  region->generation = told.generation;
-  region->key = told.key;
-  region->size = told.size;
-  region->rights = told.rights;
-  region->device = told.device;
-  region->name = told.name;
-  for (std::uint32_t i = 0; i < card.backends.size(); ++i) {
-    if (const std::string_view extra = card.extra_of(told, i); !extra.empty()) {
-      region->extras.emplace_back(card.backends[i].name, extra);
-    }
-  }
-  RemoteRange whole{.region = std::move(region), .offset = 0, .size = told.size};
+  RemoteRange whole{.region = agent::inner::region_told(peer, card, told), .offset = 0, .size = told.size};
   return Found{.engine = number_, .peer = std::move(peer), .whole = std::move(whole)};
 }
 
@@ -283,7 +263,7 @@ void Engine::post(const std::shared_ptr<BatchCore>& batch, std::size_t index, bo
     }
   });
   // A turn right here is what a small one lacks, where its turn is ours to take.
-  if (is_near && failure.ok() && !is_over && !core_of(agent_)->lane.driven()) {
+  if (is_near && failure.ok() && !is_over && !agent::inner::is_driven(agent_)) {
     (void)agent_.poll();
     is_over = batch->look(index);
   }

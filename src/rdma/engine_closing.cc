@@ -6,7 +6,7 @@
 #include <iterator>
 #include <utility>
 
-#include "agent/core.h"
+#include "agent/inner.h"
 #include "base/inside.h"
 #include "rdma/engine.h"
 
@@ -181,7 +181,7 @@ void Engine::stop() {
   batches.clear();
   buffers.clear();
   end_parting(until);
-  if (std::exchange(said_driven_, false) && !core_of(agent_)->is_closed()) core_of(agent_)->say_driven(false);
+  if (std::exchange(said_driven_, false)) agent::inner::say_driven(agent_, false);
 }
 
 // All are told to end before any is waited for, so that many that are held take no longer than one.

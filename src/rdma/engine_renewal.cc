@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "agent/core.h"
+#include "agent/inner.h"
 #include "base/inside.h"
 #include "base/try.h"
 #include "rdma/engine.h"
@@ -44,7 +44,7 @@ Reply Engine::handle_of(const Ask& ask) const {
 Result<RemoteBuffer> Engine::ask_for_handle(const RemoteBuffer& buffer, Instant until) {
   const auto left = [&] { return std::max(Duration::zero(), until - Clock::steady().now()); };
   Result<Peer> owner = agent_.find_peer(buffer.owner(), left());
-  if (!owner && !core_of(agent_)->options.directory) {
+  if (!owner && !agent::inner::options_of(agent_).directory) {
     return Status(Code::kUnsupported, "renew: this agent has no directory to find " + quoted(buffer.owner()) + " in")
         .with_advice("open both agents with one directory (AgentOptions::directory)")
         .because(owner.error());
@@ -79,8 +79,9 @@ Result<RemoteBuffer> Engine::renew(const RemoteBuffer& buffer, Duration timeout)
     const Duration left = until - Clock::steady().now();
     if (left <= Duration::zero()) return not_in_time(buffer, answer.ok() ? why : answer);
     if (is_ours) return why;
-    const Instant next = core_of(agent_)->now() + std::min(kAskAgain, left);
-    core_of(agent_)->lane.wait_until([] { return false; }, next);
+    const Instant next = agent::inner::now(agent_) + std::min(kAskAgain, left);
+    (void)agent::inner::wait_until(
+        agent_, [] { return false; }, next);
   }
 }
 

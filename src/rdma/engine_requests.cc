@@ -1,6 +1,6 @@
 // Requests from holders of buffers to their owners, and what comes back.
 
-#include "agent/core.h"
+#include "agent/inner_peers.h"
 #include "base/inside.h"
 #include "rdma/engine.h"
 
@@ -69,7 +69,7 @@ void Engine::request(const std::shared_ptr<BatchCore>& batch, std::size_t index,
 /// Of a request that got no answer: what is known of it.
 Status Engine::end_of(const Request& request, bool is_dead) {
   if (is_dead) {
-    const Status why = agent::down_status(*core_of(request.peer));
+    const Status why = agent::inner::down_status(request.peer);
     return Status(Code::kDisconnected, "the buffer's owner is gone").with_peer(request.peer.name()).because(why);
   }
   const std::string_view what = request.sent ? "the buffer's owner was asked and did not answer in time"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "agent/core.h"
-#include "agent/plan.h"
+#include "agent/inner_peers.h"
+#include "agent/inner_plans.h"
 #include "base/inside.h"
 #include "base/try.h"
 #include "rdma/engine.h"
@@ -26,14 +26,14 @@ std::string first_line(const Status& why) {
 
 bool Engine::is_near(const Found& found, const RemoteBuffer& buffer) {
   constexpr std::size_t kKnownMax = 4096;
-  const base::Id128 who = core_of(found.peer)->incarnation;
+  const base::Id128 who = agent::inner::incarnation_of(found.peer);
   {
     const base::MutexLock lock(mutex_);
     if (const auto known = near_.find(who); known != near_.end()) return known->second;
   }
   const Result<Plan> made = probe(found, buffer);
   if (!made) return false;
-  const Result<agent::RouteCost> route = agent::route_cost(*core_of(*made));
+  const Result<agent::inner::RouteCost> route = agent::inner::route_cost(*made);
   const bool near = route && level_of(route->backend) == TransportLevel::kMemory;
   const base::MutexLock lock(mutex_);
   if (near_.size() >= kKnownMax) near_.clear();
@@ -52,9 +52,9 @@ Result<TransportInfo> Engine::transport_info(const RemoteBuffer& buffer) {
   HAWSER_TRY_ASSIGN(const Found found, find(buffer));
   if (is_own(*core_of(buffer))) return TransportInfo{.backend = "self", .level = TransportLevel::kMemory};
   HAWSER_TRY_ASSIGN(const Plan made, probe(found, buffer));
-  HAWSER_TRY_ASSIGN(const agent::RouteCost route, agent::route_cost(*core_of(made)));
+  HAWSER_TRY_ASSIGN(const agent::inner::RouteCost route, agent::inner::route_cost(made));
   return TransportInfo{
-      .backend = route.backend, .level = level_of(route.backend), .queue_pairs = agent::queue_pairs_of(*core_of(made))};
+      .backend = route.backend, .level = level_of(route.backend), .queue_pairs = agent::inner::queue_pairs_of(made)};
 }
 
 Result<QueuePairInfo> Engine::queue_pair_info(const RemoteBuffer& buffer, const LocalMemory& local) {
@@ -74,7 +74,7 @@ Result<QueuePairInfo> Engine::queue_pair_info(const RemoteBuffer& buffer, const 
   const std::span<std::byte> bytes = local.bytes();
   HAWSER_TRY_ASSIGN(
       backend::QueuePairView view,
-      agent::queue_pair_of(*core_of(made), {.local = bytes.data(), .remote = buffer.offset(), .size = bytes.size()}));
+      agent::inner::queue_pair_of(made, {.local = bytes.data(), .remote = buffer.offset(), .size = bytes.size()}));
   return QueuePairInfo{.state = std::move(view.state),
                        .local_key = view.local_key,
                        .remote_key = view.remote_key,
@@ -91,9 +91,9 @@ Result<QueuePairInfo> Engine::queue_pair_info(const RemoteBuffer& buffer, const 
 std::vector<std::string> Engine::ways_to(const RemoteBuffer& buffer) const {
   const std::vector<std::string> told = buffer.contexts();
   const auto is_told = [&](const std::string& name) { return std::ranges::find(told, name) != told.end(); };
-  std::vector<agent::Way> ways;
+  std::vector<agent::inner::Way> ways;
   for (const Peer& peer : agent_.peers()) {
-    if (peer.incarnation() == buffer.owner_incarnation()) ways = agent::ways_to(*core_of(agent_), *core_of(peer));
+    if (peer.incarnation() == buffer.owner_incarnation()) ways = agent::inner::ways_to(agent_, peer);
   }
   std::vector<std::string> lines;
   std::vector<std::string> known;
@@ -101,7 +101,7 @@ std::vector<std::string> Engine::ways_to(const RemoteBuffer& buffer) const {
     if (!is_way(report.name)) continue;
     known.push_back(report.name);
     std::string line = report.name + ": ";
-    const auto way = std::ranges::find(ways, report.name, &agent::Way::backend);
+    const auto way = std::ranges::find(ways, report.name, &agent::inner::Way::backend);
     if (!report.open) {
       line += "not open here: " + first_line(report.cause);
     } else if (!is_told(report.name)) {

@@ -45,6 +45,7 @@ void Accord::begin(const std::shared_ptr<Agreeing>& call, Duration timeout, Inst
     const Status busy = Status(Code::kBusy, "world '" + name_ + "': another agree or shrink of this rank is under way")
                             .with_advice("wait for it to end");
     call->status = over.ok() ? busy : over;
+    if (call->ending) call->ending(*call);
     return call->final.store(true, std::memory_order_release);
   }
   call_ = call;
@@ -123,6 +124,7 @@ void Accord::end(Status status) {
   mailbox_.clear_deadline(*call);
   unfinished_ = agreement_.decision(call->number) == nullptr ? call->number : 0;
   call->status = std::move(status);
+  if (call->ending) call->ending(*call);
   const std::shared_ptr<Operation> keep = std::move(call->self);
   call->final.store(true, std::memory_order_release);
   mailbox_.note_end();

@@ -26,7 +26,10 @@ struct Agreeing final : Operation, Listener {
   Instant until;
   bool has_asked = false;  ///< The leader, for whom it waits.
   bool is_taken = false;   ///< A world was made of it.
+  bool is_own = false;     ///< Of the runtime, which recovers by itself.
   std::function<void(Instant now)> late;
+  /// Called at its end, just before it is final. It may change `status`.
+  std::function<void(Agreeing& over)> ending;
   std::function<void(const Status& why)> cancelled;
 };
 
@@ -42,6 +45,8 @@ class Accord {
   /// same agreement, with the vote that was given then.
   void begin(const std::shared_ptr<Agreeing>& call, Duration timeout, Instant now);
   void note_failed(std::uint32_t rank, Instant now);
+  /// Its end is proven, or it has left.
+  void note_dead(std::uint32_t rank) { agreement_.note_dead(rank); }
   void hear(std::uint32_t from, const wire::RuntimeMessage& message, Instant now);
   /// This rank takes part no more: ends the call that is under way, and all later ones.
   void stop(const Status& why);

@@ -25,7 +25,7 @@ void add(AgreementValue& sum, const AgreementValue& value) {
 }  // namespace
 
 Agreement::Agreement(std::uint32_t rank, std::uint32_t size, Tell tell)
-    : rank_(rank), size_(size), tell_(std::move(tell)), failed_(size) {}
+    : rank_(rank), size_(size), tell_(std::move(tell)), failed_(size), dead_(size) {}
 
 // ---- Who is who.
 
@@ -79,6 +79,7 @@ std::uint64_t Agreement::vote(AgreementValue value) {
 void Agreement::vote_with_leader() {
   if (leader_ == rank_) return propose_if_complete();
   if (!now_.own) return;
+  add(*now_.own, {.last_good = now_.own->last_good, .failed = std::vector<bool>(size_), .dead = dead_});
   const bool has_accepted = now_.ballot != 0 && !planted(Planted::kForgetsAccepted);
   tell_(leader_, {.number = number_,
                   .phase = AgreementPhase::kVote,
@@ -115,7 +116,7 @@ AgreementValue Agreement::sum_of_votes() const {
       add(sum, vote.value);
     }
   }
-  if (newest == 0) add(sum, {.last_good = sum.last_good, .failed = failed_});
+  if (newest == 0) add(sum, {.last_good = sum.last_good, .failed = failed_, .dead = dead_});
   return sum;
 }
 

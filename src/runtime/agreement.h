@@ -53,6 +53,8 @@ class Agreement {
   std::uint64_t vote(AgreementValue value);
   /// Final. Not of this rank.
   void note_failed(std::uint32_t rank);
+  /// Its end is proven, or it has left. Counts in what is proposed from now on.
+  void note_dead(std::uint32_t rank) { dead_[rank] = true; }
   void hear(std::uint32_t from, const AgreementMessage& message);
 
   /// The decision of the agreement `number`, which is the running one or the one before it. Null: there is none yet.
@@ -92,7 +94,7 @@ class Agreement {
   const std::uint32_t rank_;
   const std::uint32_t size_;
   const Tell tell_;
-  std::vector<bool> failed_;
+  std::vector<bool> failed_, dead_;
   std::uint32_t leader_ = 0;
   std::uint64_t number_ = 1;  ///< Of the running one.
   Round now_;

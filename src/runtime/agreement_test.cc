@@ -61,6 +61,26 @@ TEST(Agreement, CallsThatDifferShow) {
   EXPECT_EQ(ranks.of(1).decision(1)->calls, kCallsAgree | kCallsShrink);
 }
 
+TEST(Agreement, ProofOfADeathThatComesAfterTheVotesCounts) {
+  AgreementSimulation ranks(5, 1);
+  ranks.vote(2, true);
+  ranks.deliver_all();
+  for (const std::uint32_t rank : {2U, 3U, 4U}) {  // The leader and its successor die; the vote goes to the next one.
+    for (const std::uint32_t dead : {0U, 1U}) {
+      ranks.of(rank).note_dead(dead);
+      ranks.of(rank).note_failed(dead);
+    }
+  }
+  ranks.of(3).note_dead(1);
+  ranks.vote(3, true);
+  ranks.vote(4, true);
+  ranks.deliver_all();
+  for (const std::uint32_t rank : {2U, 3U, 4U}) {
+    ASSERT_NE(ranks.of(rank).decision(1), nullptr);
+    EXPECT_EQ(ranks.of(rank).decision(1)->dead, (std::vector<bool>{true, true, false, false, false}));
+  }
+}
+
 TEST(Agreement, NonsenseIsPassedOver) {
   AgreementSimulation ranks(3, 1);
   Agreement& leader = ranks.of(0);

@@ -66,34 +66,33 @@ Result<std::vector<Peer>> Formation::find_all(Instant until) {
 }
 
 Status Formation::find_each(std::vector<Peer>& ranks, Instant until) {
-  std::vector<std::uint32_t> missing;
-  Status cause;
+  std::vector<std::uint32_t> others;
   for (std::uint32_t rank = 0; rank < options_.size; ++rank) {
-    if (rank == rank_) continue;
-    Result<Peer> peer = find(rank, until);
-    if (peer) {
-      ranks[rank] = std::move(*peer);
-      HAWSER_TRY(meet(rank, ranks[rank]));
-    } else {
-      missing.push_back(rank);
-      cause = peer.error();
-    }
+    if (rank != rank_) others.push_back(rank);
   }
-  return missing.empty() ? Status() : absent(missing, cause);
+  constexpr Duration kTurn = std::chrono::seconds(2);
+  return find_in_turns(ranks, std::move(others), kTurn, until);
 }
 
-/// In turns: a rank that does not come keeps no other one from being met. Where topologies differ a neighbour may have
-/// given up, and this rank does so after one turn more, in which it tells the others.
 Status Formation::find_neighbours(std::vector<Peer>& ranks, Instant until) {
-  constexpr Duration kTurn = std::chrono::milliseconds(500), kPause = std::chrono::milliseconds(10);
+  constexpr Duration kTurn = std::chrono::milliseconds(500);
   HAWSER_TRY(begin_relaying());
-  std::vector<std::uint32_t> missing = seat_.relay->neighbours();
+  HAWSER_TRY(find_in_turns(ranks, seat_.relay->neighbours(), kTurn, until));
+  return learn_others(ranks, until);
+}
+
+/// In turns: a rank that does not come keeps no other one from being met. Where settings differ one of them may have
+/// given up, and this rank does so after one short turn more, in which it tells the others.
+Status Formation::find_in_turns(std::vector<Peer>& ranks, std::vector<std::uint32_t> missing, Duration turn,
+                                Instant until) {
+  constexpr Duration kLastTurn = std::chrono::milliseconds(200), kPause = std::chrono::milliseconds(10);
   Status cause;
   bool is_last = false;
   while (!missing.empty() && !is_last) {
     is_last = watch_.has_failed() || left(until) == Duration::zero();
     for (const std::uint32_t rank : std::exchange(missing, {})) {
-      Result<Peer> peer = find(rank, std::min(until, agent::inner::now(seat_.agent) + kTurn));
+      const Duration patience = watch_.has_failed() ? std::min(turn, kLastTurn) : turn;
+      Result<Peer> peer = find(rank, std::min(until, agent::inner::now(seat_.agent) + patience));
       if (peer) {
         ranks[rank] = std::move(*peer);
         HAWSER_TRY(meet(rank, ranks[rank]));
@@ -108,7 +107,7 @@ Status Formation::find_neighbours(std::vector<Peer>& ranks, Instant until) {
     static_cast<void>(agent::inner::wait_until(
         seat_.agent, [&] { return watch_.has_failed(); }, std::min(until, agent::inner::now(seat_.agent) + kPause)));
   }
-  return missing.empty() ? learn_others(ranks, until) : absent(missing, cause);
+  return missing.empty() ? Status() : absent(missing, cause);
 }
 
 /// Of a sparse world: cards go around before all neighbours are here: so every rank can name those that do not come.
@@ -122,9 +121,8 @@ Status Formation::meet(std::uint32_t rank, const Peer& peer) {
   return agent::inner::under_lane(seat_.agent, "World", [&](Instant now) {
     if (peer.is_self()) return;
     watch_.know(peer);
-    if (seat_.relay == nullptr) return;
-    seat_.relay->meet(rank, peer, now);
-    watch_.tell(peer);
+    if (seat_.relay != nullptr) seat_.relay->meet(rank, peer, now);
+    if (!watch_.is_common()) watch_.tell(peer);
   });
 }
 

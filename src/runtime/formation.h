@@ -34,6 +34,7 @@ class Formation {
   Result<Peer> find_and_connect(std::uint32_t rank, Instant until);
   Result<Peer> get_and_connect(std::uint32_t rank, Instant until);
   Status meet(std::uint32_t rank, const Peer& peer);
+  Status find_in_turns(std::vector<Peer>& ranks, std::vector<std::uint32_t> missing, Duration turn, Instant until);
   /// Of a full world: all others.
   Status find_each(std::vector<Peer>& ranks, Instant until);
   // Of a sparse world.

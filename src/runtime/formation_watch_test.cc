@@ -80,7 +80,7 @@ class FormationWatchTest : public testing::Test {
   std::array<agent::Service*, 1> services_{&mailbox_};
   std::vector<std::shared_ptr<agent::PeerCore>> cores_;
   std::vector<Status> told_;
-  FormationWatch watch_{mailbox_, "w", Topology::hypercube(), [this](const Status& why) { told_.push_back(why); }};
+  FormationWatch watch_{mailbox_, "w", "hypercube", [this](const Status& why) { told_.push_back(why); }};
 };
 
 TEST_F(FormationWatchTest, TheSameTopologyIsNoNews) {
@@ -111,11 +111,32 @@ TEST_F(FormationWatchTest, AnotherOneFailsOnceAndIsPassedOn) {
   EXPECT_EQ(said(), std::vector<std::string>{"b: regular:2"}) << "a rank that is reached later on";
 }
 
+TEST_F(FormationWatchTest, WhatIsNotCommonIsSaid) {
+  const auto text = [](Topology topology, RecoveryPolicy recovery, std::optional<Quorum> quorum) {
+    WorldOptions options;
+    options.topology = std::move(topology);
+    options.recovery = recovery;
+    options.quorum = quorum;
+    return settings_of(options);
+  };
+  EXPECT_EQ(text({}, RecoveryPolicy::kManual, Quorum::kNone), "full");
+  EXPECT_EQ(text({}, RecoveryPolicy::kManual, Quorum::kMajority), "full, quorum majority");
+  EXPECT_EQ(text({}, RecoveryPolicy::kAutomatic, Quorum::kMajority), "full, recovery automatic");
+  EXPECT_EQ(text(Topology::hypercube(), RecoveryPolicy::kAutomatic, Quorum::kNone),
+            "hypercube, recovery automatic, quorum none");
+  EXPECT_EQ(text({}, RecoveryPolicy::kAbort, Quorum::kNone), "full, recovery abort");
+  EXPECT_FALSE(watch_.is_common());
+  EXPECT_TRUE(FormationWatch(mailbox_, "v", "full", [](const Status&) {}).is_common());
+}
+
 TEST_F(FormationWatchTest, ManyEdgesHaveAShortMark) {
   std::vector<Topology::Edge> edges;
   for (std::uint32_t i = 1; i < 500; ++i) edges.emplace_back(i - 1, i);
   const auto mark = [&](const std::string& world) {
-    FormationWatch watch(mailbox_, world, Topology::of_edges(edges), [](const Status&) {});
+    WorldOptions options;
+    options.topology = Topology::of_edges(edges);
+    options.recovery = RecoveryPolicy::kAutomatic;
+    FormationWatch watch(mailbox_, world, settings_of(options), [](const Status&) {});
     watch.tell(peer(0));
     return said().at(0);
   };

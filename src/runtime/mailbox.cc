@@ -369,6 +369,21 @@ void Mailbox::stop_all(std::uint64_t world, const Status& status) {
   });
 }
 
+void Mailbox::stop_landing(std::uint64_t world, std::span<const Peer> ranks, const Status& status, Instant now) {
+  std::vector<Receive*> all;
+  for (const Peer& from : ranks) {
+    Status gone;
+    const agent::Session* const session = from.is_self() ? nullptr : carrier_.session_with(from, &gone);
+    const Desk* const desk = session == nullptr ? nullptr : known_desk(*session);
+    if (desk == nullptr) continue;
+    for (const auto& [id, receive] : desk->landing) {
+      if (receive->pattern.world == world) all.push_back(receive);
+    }
+  }
+  std::ranges::sort(all, {}, &Receive::landing);  // In a fixed order.
+  for (Receive* const receive : all) stop(*receive, status, now);
+}
+
 void Mailbox::forget_world(std::uint64_t world) {
   if (planted(Planted::kUnwantedKept)) return;
   matcher_.for_each_kept([&](Arrived& arrived) {
@@ -445,6 +460,7 @@ Status Mailbox::handle(agent::Session& session, const wire::RuntimeMessage& mess
     case wire::RuntimeKind::kFailed:
     case wire::RuntimeKind::kRevoke:
     case wire::RuntimeKind::kAgree:
+    case wire::RuntimeKind::kLost:
     case wire::RuntimeKind::kTopology:
     case wire::RuntimeKind::kOver:
       on_word(session, message);

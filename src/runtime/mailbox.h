@@ -57,8 +57,8 @@ class Watcher {
   /// The agent closes.
   virtual void on_close(Instant now) = 0;
   virtual void on_down(const Peer& peer, const Status& cause) = 0;
-  /// `by` found that it has failed.
-  virtual void on_failed(const Peer& by, std::uint32_t rank) = 0;
+  /// `by` found that it has failed; or has proof that it is dead.
+  virtual void on_failed(const Peer& by, std::uint32_t rank, bool is_dead) = 0;
   virtual void on_left(const Peer& peer) = 0;
   virtual void on_revoke(const Peer& by, const Status& why) = 0;
   virtual void on_agreement(const Peer& by, const wire::RuntimeMessage& message) = 0;
@@ -69,6 +69,8 @@ class Watcher {
   virtual void on_check(const Peer& /*by*/, std::uint64_t /*number*/, std::uint64_t /*digest*/, Instant /*now*/) {}
   /// `by` sends nothing more for this number: kInvalid, it is past it; kDisconnected, it has closed the world.
   virtual void on_over(const Peer& /*by*/, std::uint64_t /*number*/, Code /*code*/, Instant /*now*/) {}
+  /// `by` has lost these ranks (see court.h), and asks whom this one has.
+  virtual void on_lost(const Peer& /*by*/, std::span<const std::byte> /*lost*/, bool /*asks*/) {}
   /// `by` opens the world with this topology.
   virtual void on_topology(const Peer& /*by*/, std::string_view /*topology*/) {}
 
@@ -112,8 +114,8 @@ class Mailbox final : public agent::Service {
   std::uint64_t kept_so_far() const { return kept_so_far_.load(std::memory_order_acquire); }
   /// Tells the peer that this world is at an end. Best effort: who does not hear of it finds out by himself.
   void revoke(const Peer& peer, std::uint64_t world, const Status& why, Instant now);
-  /// Tells the peer that another rank has failed.
-  void tell_failed(const Peer& peer, std::uint64_t world, std::uint32_t rank, Instant now);
+  /// Tells the peer that another rank has failed; or, with proof, that it is dead.
+  void tell_failed(const Peer& peer, std::uint64_t world, std::uint32_t rank, bool is_dead, Instant now);
   /// Tells the peer that this rank has done all that it called, and leaves.
   void leave(const Peer& peer, std::uint64_t world, Instant now);
   /// Asks the peer whether it called the same by this number.
@@ -129,6 +131,8 @@ class Mailbox final : public agent::Service {
   /// Ends the user's receives of this world that wait for any source, or all that wait.
   void stop_any(std::uint64_t world, const Status& status);
   void stop_all(std::uint64_t world, const Status& status);
+  /// Ends the receives of this world into which a message of these ranks is on its way.
+  void stop_landing(std::uint64_t world, std::span<const Peer> ranks, const Status& status, Instant now);
   /// Ends the user's sends of this world to these ranks that have not come through. They are told.
   void stop_sends(std::uint64_t world, std::span<const Peer> ranks, const Status& status, Instant now) {
     for (const Peer& to : ranks) {

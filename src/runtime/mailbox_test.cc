@@ -271,7 +271,7 @@ TEST_F(MailboxTest, WordsOfWorldsThatAreNotKnownAreBounded) {
 struct SilentWatcher final : Watcher {
   void on_close(Instant) override {}
   void on_down(const Peer&, const Status&) override {}
-  void on_failed(const Peer&, std::uint32_t) override {}
+  void on_failed(const Peer&, std::uint32_t, bool) override {}
   void on_left(const Peer&) override {}
   void on_revoke(const Peer&, const Status&) override {}
   void on_agreement(const Peer&, const wire::RuntimeMessage&) override {}

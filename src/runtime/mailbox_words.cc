@@ -24,8 +24,8 @@ void Mailbox::revoke(const Peer& peer, std::uint64_t world, const Status& why, I
   say_soon(peer, {.kind = wire::RuntimeKind::kRevoke, .world = world, .code = why.code()}, std::move(text), now);
 }
 
-void Mailbox::tell_failed(const Peer& peer, std::uint64_t world, std::uint32_t rank, Instant now) {
-  say_soon(peer, {.kind = wire::RuntimeKind::kFailed, .world = world, .rank = rank}, {}, now);
+void Mailbox::tell_failed(const Peer& peer, std::uint64_t world, std::uint32_t rank, bool is_dead, Instant now) {
+  say_soon(peer, {.kind = wire::RuntimeKind::kFailed, .world = world, .rank = rank, .flag = is_dead}, {}, now);
 }
 
 void Mailbox::leave(const Peer& peer, std::uint64_t world, Instant now) {
@@ -69,11 +69,13 @@ void Mailbox::pass_on(Watcher& watcher, const Peer& by, const wire::RuntimeMessa
     case wire::RuntimeKind::kLeft:
       return watcher.on_left(by);
     case wire::RuntimeKind::kFailed:
-      return watcher.on_failed(by, message.rank);
+      return watcher.on_failed(by, message.rank, message.flag);
     case wire::RuntimeKind::kRevoke:
       return watcher.on_revoke(by, Status(message.code, std::string(base::as_text(message.body))));
     case wire::RuntimeKind::kOver:
       return watcher.on_over(by, message.number, message.code, carrier_.now());
+    case wire::RuntimeKind::kLost:
+      return watcher.on_lost(by, message.body, message.flag);
     case wire::RuntimeKind::kTopology:
       return watcher.on_topology(by, base::as_text(message.body));
     default:

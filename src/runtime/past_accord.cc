@@ -26,7 +26,7 @@ void PastAccord::note_failed(std::optional<std::uint32_t> rank) {
 void PastAccord::on_down(const Peer& peer, const Status&) { note_failed(rank_of(peer)); }
 void PastAccord::on_left(const Peer& peer) { note_failed(rank_of(peer)); }
 
-void PastAccord::on_failed(const Peer& by, std::uint32_t rank) {
+void PastAccord::on_failed(const Peer& by, std::uint32_t rank, bool) {
   if (rank_of(by)) note_failed(rank);
 }
 

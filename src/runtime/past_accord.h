@@ -26,7 +26,7 @@ class PastAccord final : public Watcher {
 
   void on_close(Instant) override {}
   void on_down(const Peer& peer, const Status& cause) override;
-  void on_failed(const Peer& by, std::uint32_t rank) override;
+  void on_failed(const Peer& by, std::uint32_t rank, bool is_dead) override;
   void on_left(const Peer& peer) override;
   void on_revoke(const Peer&, const Status&) override {}
   void on_agreement(const Peer& by, const wire::RuntimeMessage& message) override;

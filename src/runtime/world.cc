@@ -147,7 +147,7 @@ Status World::shutdown(Duration timeout) { return core_->shutdown(timeout); }
 
 // ---- After a failure.
 
-Request World::iagree(bool flag, Duration timeout) { return core_->agreement(runtime::kCallsAgree, flag, timeout); }
+Request World::iagree(bool flag, Duration timeout) { return core_->agree(flag, timeout); }
 
 Result<bool> World::agreed(const Request& request) {
   HAWSER_TRY_ASSIGN(const runtime::AgreementValue decision, core_->outcome(request.operation_.get()));
@@ -177,6 +177,11 @@ Result<World> World::shrink(std::span<const std::uint32_t> without, Duration tim
 
 std::vector<std::uint32_t> World::failures(std::size_t known, Duration timeout) const {
   return core_->failures(known, timeout);
+}
+
+Result<Recovered> World::recovered(Duration timeout) {
+  HAWSER_TRY_ASSIGN(runtime::Recovery::Made made, core_->recovered(timeout));
+  return Recovered{.world = World(std::move(made.world)), .old_rank = rank(), .failed = std::move(made.failed)};
 }
 
 std::vector<std::uint32_t> World::acknowledge() { return core_->acknowledge(); }

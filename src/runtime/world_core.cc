@@ -11,6 +11,8 @@
 #include "runtime/digest.h"
 #include "runtime/formation.h"
 #include "runtime/graph.h"
+#include "runtime/rank_bitmap.h"
+#include "runtime/rank_list.h"
 #include "runtime/relay_farewell.h"
 
 namespace hawser::runtime {
@@ -19,6 +21,9 @@ namespace {
 using base::planted;
 using base::Planted;
 using What = schedule::Operation;
+
+/// So long a court waits for ranks that do not answer.
+constexpr Duration kCourtMax = std::chrono::seconds(1);
 
 /// Of a peer that is gone. Silence proves nothing.
 bool proves_death(const Status& gone) {
@@ -46,6 +51,9 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open_agent(const WorldOptions& opt
   core->options_ = options;
   core->rank_ = rank;
   core->is_root_ = true;
+  const bool recovers = options.recovery == RecoveryPolicy::kAutomatic;
+  if (!options.quorum) core->options_.quorum = recovers ? Quorum::kMajority : Quorum::kNone;
+  core->recovery_.set_policy(options.recovery);
   AgentOptions agent_options = options.agent;
   agent_options.name = options.name + "." + std::to_string(rank);
   agent_options.driven = options.driven;
@@ -86,26 +94,31 @@ Status WorldCore::enter(std::vector<Peer> ranks) {
 
 Status WorldCore::begin_world(std::vector<Peer> ranks, std::uint64_t nonce) {
   return agent::inner::under_lane(seat_->agent, "World", [&](Instant now) {
-    nonce_ = nonce;
-    ranks_ = std::move(ranks);
-    for (const Peer& peer : ranks_) members_.insert(source_of(peer));
-    accord_ = std::make_shared<Accord>(nonce_, options_.name, rank_, ranks_, *seat_->mailbox);
-    calls_ = std::make_shared<Calls>(
-        seat_, *seat_->mailbox,
-        Calls::Site{.world = nonce_, .name = options_.name, .members = &members_, .rank_of = [this](const Peer& peer) {
-                      return rank_of(peer);
-                    }});
-    seat_->mailbox->add_watcher(nonce_, *this, ranks_);
-    calls_->open(now);
+    begin_under_lane(std::move(ranks), nonce, now);
     seat_->mailbox->run_jobs(now);
   });
+}
+
+void WorldCore::begin_under_lane(std::vector<Peer> ranks, std::uint64_t nonce, Instant now) {
+  nonce_ = nonce;
+  ranks_ = std::move(ranks);
+  for (const Peer& peer : ranks_) members_.insert(source_of(peer));
+  accord_ = std::make_shared<Accord>(nonce_, options_.name, rank_, ranks_, *seat_->mailbox);
+  calls_ = std::make_shared<Calls>(
+      seat_, *seat_->mailbox,
+      Calls::Site{.world = nonce_, .name = options_.name, .members = &members_, .rank_of = [this](const Peer& peer) {
+                    return rank_of(peer);
+                  }});
+  if (!is_sparse()) open_court();
+  seat_->mailbox->add_watcher(nonce_, *this, ranks_);
+  calls_->open(now);
 }
 
 Status WorldCore::find_and_join(Duration timeout) {
   const Instant until = agent::inner::now(seat_->agent) + timeout;
   std::optional<FormationWatch> watch;
   HAWSER_TRY(agent::inner::under_lane(seat_->agent, "World", [&](Instant) {
-    watch.emplace(*seat_->mailbox, options_.name, options_.topology, [this](const Status& why) {
+    watch.emplace(*seat_->mailbox, options_.name, settings_of(options_), [this](const Status& why) {
       if (accord_ != nullptr) revoke_under_lane(why, true, agent::inner::now(seat_->agent));
     });
   }));
@@ -114,7 +127,8 @@ Status WorldCore::find_and_join(Duration timeout) {
   Status status = ranks ? enter(std::move(*ranks)) : Status(ranks.error());
   if (status.ok()) status = all_entered(until - agent::inner::now(seat_->agent)).wait(Duration::max());
   constexpr Duration kPatience = std::chrono::seconds(1);
-  if (status.code() == Code::kDisconnected) {  // A rank is gone: maybe because of its topology. Another one may say so.
+  // A rank is gone, or meant something else: maybe because of its settings. Another one may say so.
+  if (status.code() == Code::kDisconnected || status.code() == Code::kInvalid) {
     static_cast<void>(agent::inner::wait_until(
         seat_->agent, [&] { return watch->has_failed(); },
         std::min(until, agent::inner::now(seat_->agent) + kPatience)));
@@ -129,7 +143,11 @@ Status WorldCore::find_and_join(Duration timeout) {
 
 Request WorldCore::all_entered(Duration timeout) {
   constexpr Duration kLeast = std::chrono::milliseconds(1);
-  return collective({.call = {.operation = What::kBarrier}}, {.timeout = std::max(timeout, kLeast)});
+  Digest how;  // Ranks with other settings are found out here at the latest.
+  how.add(static_cast<std::uint64_t>(recovery_.policy()));
+  how.add(options_.quorum == Quorum::kMajority ? 1 : 0);
+  return collective({.call = {.operation = What::kBarrier}, .how = how.value()},
+                    {.timeout = std::max(timeout, kLeast)});
 }
 
 Status WorldCore::shutdown(Duration timeout) {
@@ -175,6 +193,9 @@ void WorldCore::on_close(Instant now) {
   const Status status(Code::kCancelled, "world '" + options_.name + "' was closed");
   if (revoked_.ok()) revoked_ = status;
   end_collectives(status, now);
+  recovery_.end(status);
+  court_.reset();
+  seat_->mailbox->clear_deadline(court_alarm_);
   if (accord_ != nullptr) accord_->close(status);
   if (calls_ != nullptr) calls_->stop(status, now);
   seat_->mailbox->stop_all(nonce_, status);
@@ -187,6 +208,15 @@ void WorldCore::on_close(Instant now) {
 
 Status WorldCore::close(Duration timeout) {
   const Instant until = agent::inner::now(seat_->agent) + timeout;
+  std::shared_ptr<WorldCore> untaken;  // The next world, which nobody wanted.
+  static_cast<void>(agent::inner::under_lane(seat_->agent, "World::close", [&](Instant) {
+    recovery_.end(Status(Code::kCancelled, "world '" + options_.name + "' was closed"));  // So that none is made now.
+    untaken = recovery_.give_up();
+  }));
+  if (untaken != nullptr) {
+    static_cast<void>(leave(timeout, false));
+    return untaken->close(std::max(until - agent::inner::now(seat_->agent), Duration::zero()));
+  }
   const bool is_root = is_root_;
   const bool is_quiet = leave(timeout, is_root);
   const Duration left = std::max(until - agent::inner::now(seat_->agent), Duration::zero());
@@ -220,6 +250,7 @@ std::shared_ptr<WorldCore> WorldCore::offspring(std::span<const std::uint32_t> r
                                                 std::vector<Peer>& peers) const {
   auto made = std::make_shared<WorldCore>();
   made->options_ = options_;
+  made->recovery_.set_policy(recovery_.policy());
   made->seat_ = seat_;
   made->rank_ = own;
   for (const std::uint32_t rank : ranks) {
@@ -229,14 +260,15 @@ std::shared_ptr<WorldCore> WorldCore::offspring(std::span<const std::uint32_t> r
   return made;
 }
 
-/// Who failed before the group was there is not told of again.
-Status WorldCore::take_over_failures(WorldCore& made, std::span<const std::uint32_t> ranks) {
-  return agent::inner::under_lane(seat_->agent, "group", [&](Instant) {
-    for (std::uint32_t rank = 0; rank < made.size(); ++rank) {
-      const auto failed = failed_.find(ranks[rank]);
-      if (failed != failed_.end()) made.note_failure(rank, failed->second);
-    }
-  });
+/// Under the lane. Who failed before the group was there is not told of again.
+void WorldCore::take_over_failures(WorldCore& made, std::span<const std::uint32_t> ranks) {
+  for (std::uint32_t rank = 0; rank < made.size(); ++rank) {
+    const auto failed = failed_.find(ranks[rank]);
+    if (failed != failed_.end()) made.note_failure(rank, failed->second);
+    const auto lost = lost_.find(ranks[rank]);  // No session will tell of it again.
+    if (failed == failed_.end() && lost != lost_.end() && made.rank_ != rank)
+      made.note_lost(rank, lost->second.cause());
+  }
 }
 
 /// `number` names the members; of several groups of the same members the first is the first of each of them.
@@ -253,8 +285,12 @@ Result<std::shared_ptr<WorldCore>> WorldCore::child(std::span<const std::uint32_
     nonce = digest.value();
     made->options_.name = options_.name + "/" + std::to_string(groups_.size()) + "." + std::to_string(order);
   }));
+  if (recovery_.policy() == RecoveryPolicy::kAutomatic) made->recovery_.set_policy(RecoveryPolicy::kManual);
   HAWSER_TRY(made->begin_world(std::move(peers), nonce));
-  HAWSER_TRY(take_over_failures(*made, ranks));
+  HAWSER_TRY(agent::inner::under_lane(seat_->agent, "group", [&](Instant now) {
+    take_over_failures(*made, ranks);
+    seat_->mailbox->run_jobs(now);
+  }));
   return made;
 }
 
@@ -338,6 +374,7 @@ Request WorldCore::begin_send(std::shared_ptr<Send> operation, std::uint32_t to,
   operation->envelope.tag = tag;
   operation->self = operation;
   const Status status = agent::inner::under_lane(seat_->agent, "send", [&](Instant now) {
+    if (!aborted_.ok()) return end_aborted(*operation);
     seat_->mailbox->start(*operation, deadline(options.timeout, now), now);
     seat_->mailbox->run_jobs(now);
   });
@@ -376,6 +413,7 @@ Request WorldCore::begin_receive(std::shared_ptr<Receive> operation, std::uint32
   operation->is_exact = options.exact;
   operation->self = operation;
   const Status status = agent::inner::under_lane(seat_->agent, "receive", [&](Instant now) {
+    if (!aborted_.ok()) return end_aborted(*operation);
     // What came before its sender failed may still be received.
     const bool is_here = seat_->mailbox->probe(operation->pattern) != nullptr;
     const auto failed = failed_.find(from);
@@ -447,11 +485,14 @@ void WorldCore::revoke(const Status& why) {
 }
 
 std::vector<std::uint32_t> WorldCore::failed() const {
-  std::vector<std::uint32_t> all;
+  std::set<std::uint32_t> all;
   static_cast<void>(agent::inner::under_lane(seat_->agent, "failed", [&](Instant) {
-    for (const auto& [rank, why] : failed_) all.push_back(rank);
+    for (const auto& [rank, why] : failed_) all.insert(rank);
+    for (const auto& [rank, why] : lost_) {  // Operations have ended for it already.
+      if (!left_.contains(rank)) all.insert(rank);
+    }
   }));
-  return all;
+  return {all.begin(), all.end()};
 }
 
 // ---- Agreement.
@@ -480,36 +521,63 @@ std::uint64_t WorldCore::last_number() const {
   return number;
 }
 
-Request WorldCore::agreement(std::uint8_t calls, bool flag, Duration timeout) {
+std::shared_ptr<Agreeing> WorldCore::begin_agreement(std::uint8_t calls, bool flag, Duration timeout, Instant now) {
   auto call = std::make_shared<Agreeing>();
+  call->value = {.calls = calls, .flag = flag, .last_good = last_good_, .dead = dead()};
+  call->ending = [this](Agreeing& over) { on_agreement_over(over); };
+  accord_->begin(call, timeout == Duration::zero() ? options_.timeout : timeout, now);
+  return call;
+}
+
+Request WorldCore::agree(bool flag, Duration timeout) {
+  std::shared_ptr<Agreeing> call;
+  Status refused;
   const Status status = agent::inner::under_lane(seat_->agent, "agree", [&](Instant now) {
-    call->value = {.calls = calls, .flag = flag, .last_good = last_good_, .dead = dead()};
-    accord_->begin(call, timeout == Duration::zero() ? options_.timeout : timeout, now);
+    refused = aborted_.ok() ? recovery_.note_call("agree", options_.name) : aborted_;
+    if (refused.ok()) call = begin_agreement(kCallsAgree, flag, timeout, now);
     seat_->mailbox->run_jobs(now);
   });
-  return request(call, status);
+  if (call != nullptr) return request(call, status);
+  return request(std::make_shared<Agreeing>(), status.ok() ? refused : status);
+}
+
+/// Within the accord: what follows from it comes later.
+void WorldCore::on_agreement_over(Agreeing& over) {
+  const bool recovers = recovery_.policy() == RecoveryPolicy::kAutomatic && !first_failure_.ok();
+  if (over.is_own || over.status.code() == Code::kBusy) return;
+  // This rank agreed, and the others shrank already.
+  if (recovers && over.status.code() == Code::kInvalid) over.status = first_failure_;
+  if (over.status.ok() && (over.value.calls & kCallsAgree) == 0) {
+    recovery_.end(Status(Code::kInvalid, "recovered: the program shrank world '" + options_.name + "' by itself"));
+    seat_->mailbox->note_end();
+  }
+  take_step(recovery_.note_call_over());
 }
 
 /// What has been agreed upon; what it says to have failed has failed here afterwards.
+Result<AgreementValue> WorldCore::settle(const Agreeing& call) {
+  for (std::uint32_t rank = 0; rank < size(); ++rank) {
+    if (!call.value.failed[rank]) continue;
+    const Status why(Code::kDisconnected, "the ranks agreed that it has failed");
+    if (rank == rank_) exclude(Status(Code::kDisconnected, "the ranks agreed that this rank has failed"));
+    if (rank != rank_) note_failure(rank, why);
+  }
+  HAWSER_TRY(excluded_);
+  return call.value;
+}
+
 Result<AgreementValue> WorldCore::outcome(runtime::Operation* operation) {
   const auto* const call = dynamic_cast<Agreeing*>(operation);
   if (call == nullptr || !call->final.load(std::memory_order_acquire)) {
     return Status(Code::kInvalid, "this request is no agreement that is over");
   }
   HAWSER_TRY(call->status);
-  Status excluded;
+  Result<AgreementValue> value{AgreementValue()};
   HAWSER_TRY(agent::inner::under_lane(seat_->agent, "agree", [&](Instant now) {
-    for (std::uint32_t rank = 0; rank < size(); ++rank) {
-      if (!call->value.failed[rank]) continue;
-      const Status why(Code::kDisconnected, "the ranks agreed that it has failed");
-      if (rank == rank_) exclude(Status(Code::kDisconnected, "the ranks agreed that this rank has failed"));
-      if (rank != rank_) note_failure(rank, why);
-    }
-    excluded = excluded_;
+    value = settle(*call);
     seat_->mailbox->run_jobs(now);
   }));
-  HAWSER_TRY(excluded);
-  return call->value;
+  return value;
 }
 
 Request WorldCore::begin_shrink(std::span<const std::uint32_t> without, Duration timeout) {
@@ -520,17 +588,25 @@ Request WorldCore::begin_shrink(std::span<const std::uint32_t> without, Duration
       return refuse(Status(Code::kInvalid, "shrink: this rank cannot leave itself out; close the world"));
     }
   }
-  Status no_quorum;
+  std::shared_ptr<Agreeing> call;
+  Status refused;
   const Status status = agent::inner::under_lane(seat_->agent, "shrink", [&](Instant now) {
-    no_quorum = check_left_without(without);  // Before it harms the others.
-    if (!no_quorum.ok()) return;
+    refused = check_left_without(without);  // Before it harms the others.
+    if (refused.ok()) refused = aborted_;
+    if (refused.ok()) refused = recovery_.note_call("shrink", options_.name);
+    if (!refused.ok()) return;
     for (const std::uint32_t rank : without) note_failure(rank, Status(Code::kCancelled, "it was left out by shrink"));
-    revoke_under_lane(Status(Code::kCancelled, "world '" + options_.name + "' was shrunk"), true, now);
+    // While a court is open the others go on: they are to hear who failed.
+    revokes_later_ = revoked_.ok() && court_ != nullptr && court_->is_open();
+    revoke_under_lane(Status(Code::kCancelled, "world '" + options_.name + "' was shrunk"), !revokes_later_, now);
+    call = begin_agreement(shrinking(), true, timeout, now);
     seat_->mailbox->run_jobs(now);
   });
-  if (!status.ok() || !no_quorum.ok()) return refuse(status.ok() ? no_quorum : status);
-  const bool by_majority = options_.quorum == Quorum::kMajority;
-  return agreement(by_majority ? kCallsShrinkByMajority : kCallsShrink, true, timeout);
+  return call != nullptr ? request(call, status) : refuse(status.ok() ? refused : status);
+}
+
+std::uint8_t WorldCore::shrinking() const {
+  return options_.quorum == Quorum::kMajority ? kCallsShrinkByMajority : kCallsShrink;
 }
 
 std::vector<bool> WorldCore::dead() const {
@@ -549,7 +625,7 @@ Status WorldCore::check_left_without(std::span<const std::uint32_t> without) con
 
 Status WorldCore::check_quorum(std::uint32_t left, std::uint32_t dead) const {
   const std::uint32_t counted = size() - dead;
-  if (options_.quorum == Quorum::kNone || left > counted / 2 || planted(Planted::kQuorumIgnored)) return {};
+  if (options_.quorum != Quorum::kMajority || left > counted / 2 || planted(Planted::kQuorumIgnored)) return {};
   return Status(Code::kDenied, "shrink: world '" + options_.name + "' has no quorum: " + std::to_string(left) +
                                    " ranks are left of " + std::to_string(counted) +
                                    " that are not proven dead, and more than half are needed")
@@ -562,6 +638,19 @@ Result<std::shared_ptr<WorldCore>> WorldCore::shrunk(runtime::Operation* operati
   if (!has_shrunk || std::exchange(static_cast<Agreeing*>(operation)->is_taken, true)) {
     return Status(Code::kInvalid, "shrunk: this request is none of ishrink, or its world was taken before");
   }
+  std::shared_ptr<WorldCore> made;
+  Status bad;
+  HAWSER_TRY(agent::inner::under_lane(seat_->agent, "shrink", [&](Instant now) {
+    Result<std::shared_ptr<WorldCore>> result = make_shrunk(decision, now);
+    if (result) made = std::move(*result);
+    if (!result) bad = result.error();
+    seat_->mailbox->run_jobs(now);
+  }));
+  HAWSER_TRY(bad);
+  return made;
+}
+
+Result<std::shared_ptr<WorldCore>> WorldCore::make_shrunk(const AgreementValue& decision, Instant now) {
   std::vector<std::uint32_t> ranks;
   for (std::uint32_t rank = 0; rank < size(); ++rank) {
     if (decision.failed[rank] || (planted(Planted::kShrinksAsSeen) && failed_.contains(rank))) continue;
@@ -584,14 +673,94 @@ Result<std::shared_ptr<WorldCore>> WorldCore::shrunk(runtime::Operation* operati
   digest.add(nonce_);
   digest.add(made->epoch_);
   for (const std::uint32_t rank : ranks) digest.add(rank);
-  HAWSER_TRY(made->begin_world(std::move(peers), digest.value()));
-  HAWSER_TRY(take_over_failures(*made, ranks));
-  if (is_root_ && seat_->relay != nullptr) {
-    HAWSER_TRY(agent::inner::under_lane(
-        seat_->agent, "shrink", [&](Instant now) { seat_->relay->adopt(made->epoch_, made->root_ranks_, now); }));
-  }
+  made->begin_under_lane(std::move(peers), digest.value(), now);
+  take_over_failures(*made, ranks);
+  if (is_root_ && seat_->relay != nullptr) seat_->relay->adopt(made->epoch_, made->root_ranks_, now);
   made->is_root_ = is_root_.exchange(false);  // The agent goes with the new one.
   return made;
+}
+
+// ---- Recovery.
+
+/// A job does it: it must not happen in the midst of what found the failure.
+void WorldCore::take_step(Recovery::Step step) {
+  if (step == Recovery::Step::kNothing) return;
+  seat_->mailbox->run_soon([this, step](Instant now) {
+    if (step == Recovery::Step::kAbort) return abort(now);
+    if (recovery_.is_over()) return;
+    revoke_under_lane(first_failure_, false, now);  // All others hear of the failure.
+    auto call = std::make_shared<Agreeing>();
+    call->value = {.calls = shrinking(), .last_good = last_good_, .dead = dead()};
+    call->is_own = true;
+    call->ending = [this](Agreeing& over) {
+      const auto kept = std::static_pointer_cast<Agreeing>(over.self);
+      if (kept == nullptr) return recovery_.end(over.status);  // It did not begin.
+      seat_->mailbox->run_soon([this, kept](Instant at) { recover(kept, at); });
+    };
+    constexpr Duration kLeast = std::chrono::seconds(10);  // Then it goes on with the same agreement.
+    accord_->begin(call, std::max(options_.timeout, kLeast), now);
+  });
+}
+
+/// The agreement is over.
+void WorldCore::recover(const std::shared_ptr<Agreeing>& call, Instant now) {
+  if (recovery_.is_over()) return;
+  const Code code = call->status.code();
+  if (code == Code::kTimedOut || code == Code::kInvalid) return take_step(recovery_.note_call_over());
+  Status why = call->status;
+  if (why.ok()) {
+    const Result<AgreementValue> decision = settle(*call);
+    Result<std::shared_ptr<WorldCore>> made =
+        decision ? make_shrunk(*decision, now) : Result<std::shared_ptr<WorldCore>>(decision.error());
+    if (made) {
+      std::vector<std::uint32_t> failed;
+      for (std::uint32_t rank = 0; rank < size(); ++rank) {
+        if (decision->failed[rank]) failed.push_back(rank);
+      }
+      recovery_.end(Recovery::Made{.world = std::move(*made), .failed = std::move(failed)});
+    } else {
+      why = made.error();
+    }
+  }
+  if (!why.ok()) recovery_.end(why);
+  seat_->mailbox->note_end();
+}
+
+Result<Recovery::Made> WorldCore::recovered(Duration timeout) {
+  if (recovery_.policy() != RecoveryPolicy::kAutomatic) {
+    return Status(Code::kInvalid, "recovered: world '" + options_.name + "' does not recover by itself")
+        .with_advice("open it with the recovery policy 'automatic', or call shrink");
+  }
+  const auto is_over = [this] { return recovery_.is_over(); };
+  if (!is_over()) {
+    static_cast<void>(agent::inner::wait_until(seat_->agent, is_over, agent::inner::now(seat_->agent) + timeout));
+  }
+  if (!is_over()) return Status(Code::kTimedOut, "recovered: world '" + options_.name + "' has no event yet");
+  Result<Recovery::Made> made = Status(Code::kCancelled, "world '" + options_.name + "' was closed");
+  static_cast<void>(
+      agent::inner::under_lane(seat_->agent, "recovered", [&](Instant) { made = recovery_.take(options_.name); }));
+  return made;
+}
+
+/// Calls end first: their messages are theirs to end.
+void WorldCore::abort(Instant now) {
+  const Status why = first_failure_.ok() ? excluded_ : first_failure_;
+  aborted_ = Status(Code::kDisconnected, std::string(why.message()) + "; its recovery policy ends all operations")
+                 .with_peer(why.peer())
+                 .because(why.cause());
+  end_collectives(aborted_, now);
+  calls_->stop(aborted_, now);
+  accord_->close(aborted_);
+  seat_->mailbox->stop_all(nonce_, aborted_);
+  seat_->mailbox->stop_landing(nonce_, ranks_, aborted_, now);
+  seat_->mailbox->stop_sends(nonce_, ranks_, aborted_, now);
+  seat_->mailbox->note_end();
+}
+
+void WorldCore::end_aborted(runtime::Operation& operation) {
+  operation.status = aborted_;
+  operation.self.reset();
+  operation.final.store(true, std::memory_order_release);
 }
 
 // ---- Requests.
@@ -631,6 +800,7 @@ Status WorldCore::why_not() const {
   if (!excluded_.ok()) return excluded_;
   if (!first_failure_.ok()) return first_failure_;
   if (!revoked_.ok()) return revoked_;
+  if (!lost_.empty()) return lost_.begin()->second;
   return left_.empty() ? Status() : departed(*left_.begin());
 }
 
@@ -650,18 +820,101 @@ void WorldCore::on_down(const Peer& peer, const Status& cause) {
   if (rank && peer.is_self()) return exclude(cause);
   if (!rank) return;
   calls_->on_down(source_of(peer));
-  if (proves_death(cause)) dead_.insert(*rank);
-  note_failure(*rank, cause);
+  const bool is_dead = proves_death(cause);
+  if (is_dead) note_dead(*rank);
+  if (is_dead || court_ == nullptr || planted(Planted::kCourtSkipped)) return note_failure(*rank, cause);
+  note_lost(*rank, cause);
 }
 
-void WorldCore::on_failed(const Peer& by, std::uint32_t rank) {
+// ---- Live ranks that lose sight of one another.
+
+void WorldCore::open_court() {
+  court_ = std::make_unique<Court>(
+      rank_, size(),
+      Court::Hooks{.tell =
+                       [this](std::uint32_t to, const std::vector<bool>& lost, bool asks) {
+                         seat_->mailbox->tell(ranks_[to],
+                                              {.kind = wire::RuntimeKind::kLost, .world = nonce_, .flag = asks},
+                                              bitmap_of(lost), seat_->mailbox->now());
+                       },
+                   .convict = [this](std::uint32_t rank) { convict(rank); }});
+}
+
+/// Whose end is proven does not count for a quorum.
+void WorldCore::note_dead(std::uint32_t rank) {
+  if (dead_.insert(rank).second) accord_->note_dead(rank);
+}
+
+void WorldCore::note_lost(std::uint32_t rank, const Status& cause) {
+  if (failed_.contains(rank) || left_.contains(rank) || !excluded_.ok()) return;
+  if (court_ == nullptr) return note_failure(rank, cause);
+  // Whoever of the two stays, together they do nothing any more.
+  const Status status = failure_of(rank, cause);
+  lost_.emplace(rank, status);
+  end_collectives(status, agent::inner::now(seat_->agent));
+  seat_->mailbox->stop_any(nonce_, status);
+  court_->note_lost(rank);
+  watch_court();
+}
+
+void WorldCore::on_lost(const Peer& by, std::span<const std::byte> lost, bool asks) {
+  const std::optional<std::uint32_t> rank = rank_of(by);
+  if (!rank || court_ == nullptr || failed_.contains(*rank) || !excluded_.ok()) return;
+  court_->hear(*rank, ranks_of(lost, size()), asks);
+  watch_court();
+}
+
+void WorldCore::convict(std::uint32_t rank) {
+  const auto lost = lost_.find(rank);
+  const Status others(Code::kDisconnected,
+                      "other ranks and it have lost each other, and it reaches fewer ranks, or has "
+                      "the higher number");
+  note_failure(rank, lost == lost_.end() ? others : lost->second.cause());
+}
+
+/// As long as something is undecided, its time runs.
+void WorldCore::watch_court() {
+  Mailbox& mailbox = *seat_->mailbox;
+  if (court_ == nullptr || !court_->is_open()) {
+    mailbox.clear_deadline(court_alarm_);
+    court_alarm_.is_set = court_alarm_.has_settled = false;
+    if (std::exchange(revokes_later_, false)) tell_revoked(mailbox.now());
+    return;
+  }
+  if (std::exchange(court_alarm_.is_set, true)) return;
+  mailbox.set_deadline(court_alarm_, mailbox.now() + std::min(2 * options_.agent.heartbeat, kCourtMax / 2));
+}
+
+void WorldCore::on_court_late() {
+  Mailbox& mailbox = *seat_->mailbox;
+  if (court_ == nullptr) return;
+  if (!std::exchange(court_alarm_.has_settled, true)) {
+    mailbox.set_deadline(court_alarm_, mailbox.now() + std::min(options_.agent.peer_timeout, kCourtMax));
+    court_->settle();
+  } else {
+    court_alarm_.is_set = court_alarm_.has_settled = false;
+    court_->give_up();
+  }
+  watch_court();
+}
+
+void WorldCore::on_failed(const Peer& by, std::uint32_t rank, bool is_dead) {
   const std::optional<std::uint32_t> teller = rank_of(by);
   if (!teller || failed_.contains(*teller) || rank >= size()) return;
   if (rank != rank_) {
+    if (is_dead) note_dead(rank);
     return note_failure(rank, Status(Code::kDisconnected, "rank " + std::to_string(*teller) + " found so"));
   }
-  exclude(Status(Code::kDisconnected, "rank " + std::to_string(*teller) + " of world '" + options_.name +
-                                          "' holds this rank, " + std::to_string(rank_) + ", for failed"));
+  std::string text = "rank " + std::to_string(*teller) + " of world '" + options_.name + "' holds this rank, " +
+                     std::to_string(rank_) + ", for failed";
+  const std::vector<std::uint32_t> lost = court_ == nullptr ? std::vector<std::uint32_t>() : court_->lost();
+  if (!lost.empty()) {
+    text += ": it and rank " + list_of(lost) +
+            " have lost each other, and of such ranks the one that reaches fewer is "
+            "left out, then the higher";
+  }
+  exclude(
+      Status(Code::kDisconnected, text).with_advice("the others go on without this rank: end it, or start it anew"));
 }
 
 /// The others go on without this rank. Who told it may die before it has told all of them, so this rank does.
@@ -669,10 +922,15 @@ void WorldCore::exclude(const Status& why) {
   if (!excluded_.ok()) return;
   excluded_ = why;
   const Instant now = agent::inner::now(seat_->agent);
-  for (const Peer& other : ranks_) seat_->mailbox->tell_failed(other, nonce_, rank_, now);
+  for (const Peer& other : ranks_) seat_->mailbox->tell_failed(other, nonce_, rank_, false, now);
   revoke_under_lane(why, false, now);
   seat_->mailbox->stop_any(nonce_, why);
   accord_->stop(why);
+  recovery_.end(why);
+  court_.reset();
+  watch_court();
+  seat_->mailbox->note_end();
+  if (recovery_.policy() == RecoveryPolicy::kAbort) take_step(recovery_.note_failure());
 }
 
 /// All are told, so that who hears of it first, and leaves for it, is not taken for the one that failed; that one, too,
@@ -686,18 +944,26 @@ void WorldCore::note_failure(std::uint32_t rank, const Status& cause) {
   failures_so_far_.fetch_add(1, std::memory_order_release);
   if (first_failure_.ok()) first_failure_ = status;
   if (unacknowledged_.ok()) unacknowledged_ = status;
-  for (const Peer& other : ranks_) seat_->mailbox->tell_failed(other, nonce_, rank, now);
+  for (const Peer& other : ranks_) seat_->mailbox->tell_failed(other, nonce_, rank, dead_.contains(rank), now);
   if (!planted(Planted::kPendingKept)) end_collectives(status, now);
   if (!planted(Planted::kAnySourceKept)) seat_->mailbox->stop_any(nonce_, status);
   accord_->note_failed(rank, now);
   seat_->mailbox->note_end();
+  take_step(recovery_.note_failure());
+  if (court_ == nullptr) return;
+  court_->note_gone(rank);
+  watch_court();
 }
 
 void WorldCore::on_left(const Peer& peer) {
   const std::optional<std::uint32_t> rank = rank_of(peer);
-  if (!rank || !left_.insert(*rank).second || failed_.contains(*rank)) return;
-  dead_.insert(*rank);
+  if (!rank || !left_.insert(*rank).second) return;
+  note_dead(*rank);
+  if (failed_.contains(*rank)) return;
   accord_->note_failed(*rank, agent::inner::now(seat_->agent));  // It votes no more.
+  if (court_ == nullptr) return;
+  court_->note_gone(*rank);
+  watch_court();
 }
 
 void WorldCore::on_revoke(const Peer& by, const Status& why) {
@@ -717,10 +983,13 @@ void WorldCore::on_agreement(const Peer& by, const wire::RuntimeMessage& message
 void WorldCore::revoke_under_lane(const Status& why, bool tell, Instant now) {
   if (!revoked_.ok()) return;
   revoked_ = why;
-  for (const Peer& peer : ranks_) {
-    if (tell && !planted(Planted::kRevokeUntold)) seat_->mailbox->revoke(peer, nonce_, why, now);
-  }
+  if (tell) tell_revoked(now);
   end_collectives(why, now);
+}
+
+void WorldCore::tell_revoked(Instant now) {
+  if (planted(Planted::kRevokeUntold)) return;
+  for (const Peer& peer : ranks_) seat_->mailbox->revoke(peer, nonce_, revoked_, now);
 }
 
 void WorldCore::end_collectives(const Status& status, Instant now) {

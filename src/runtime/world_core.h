@@ -25,8 +25,10 @@
 #include "runtime/calls.h"
 #include "runtime/collective.h"
 #include "runtime/collective_call.h"
+#include "runtime/court.h"
 #include "runtime/mailbox.h"
 #include "runtime/rank_seat.h"
+#include "runtime/recovery.h"
 
 namespace hawser::runtime {
 
@@ -75,8 +77,10 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   /// Ranks that failed, in the order in which it was found, without the first `known`. Waits for one.
   std::vector<std::uint32_t> failures(std::size_t known, Duration timeout) const;
   /// All ranks that have not failed call it.
-  Request agreement(std::uint8_t calls, bool flag, Duration timeout);
+  Request agree(bool flag, Duration timeout);
   Result<AgreementValue> outcome(runtime::Operation* operation);
+  /// What came of the recovery by itself; waits for it.
+  Result<Recovery::Made> recovered(Duration timeout);
   /// `without`: taken for failed.
   Request begin_shrink(std::span<const std::uint32_t> without, Duration timeout);
   Result<std::shared_ptr<WorldCore>> shrunk(runtime::Operation* operation);
@@ -109,10 +113,11 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   // Under the lane.
   void on_close(Instant now) override;
   void on_down(const Peer& peer, const Status& cause) override;
-  void on_failed(const Peer& by, std::uint32_t rank) override;
+  void on_failed(const Peer& by, std::uint32_t rank, bool is_dead) override;
   void on_left(const Peer& peer) override;
   void on_revoke(const Peer& by, const Status& why) override;
   void on_agreement(const Peer& by, const wire::RuntimeMessage& message) override;
+  void on_lost(const Peer& by, std::span<const std::byte> lost, bool asks) override;
   bool is_misfit(const wire::MessageEnvelope& envelope) override;
   void on_misfit(const Peer& by, const wire::MessageEnvelope& envelope, Instant now) override;
   void on_check(const Peer& by, std::uint64_t number, std::uint64_t digest, Instant now) override;
@@ -120,10 +125,11 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
 
  private:
   Status begin_world(std::vector<Peer> ranks, std::uint64_t nonce);
+  void begin_under_lane(std::vector<Peer> ranks, std::uint64_t nonce, Instant now);
   /// A world of these of its ranks, over the same agent.
   std::shared_ptr<WorldCore> offspring(std::span<const std::uint32_t> ranks, std::uint32_t own,
                                        std::vector<Peer>& peers) const;
-  Status take_over_failures(WorldCore& made, std::span<const std::uint32_t> ranks);
+  void take_over_failures(WorldCore& made, std::span<const std::uint32_t> ranks);
   void exclude(const Status& why);
   Result<std::shared_ptr<WorldCore>> child(std::span<const std::uint32_t> ranks, std::uint32_t own,
                                            std::uint64_t number);
@@ -145,6 +151,15 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   Instant deadline(Duration timeout, Instant now) const;
   std::optional<std::uint32_t> rank_of(const Peer& peer) const;
   // Under the lane.
+  std::shared_ptr<Agreeing> begin_agreement(std::uint8_t calls, bool flag, Duration timeout, Instant now);
+  void on_agreement_over(Agreeing& over);
+  Result<AgreementValue> settle(const Agreeing& call);
+  Result<std::shared_ptr<WorldCore>> make_shrunk(const AgreementValue& decision, Instant now);
+  std::uint8_t shrinking() const;
+  void take_step(Recovery::Step step);
+  void recover(const std::shared_ptr<Agreeing>& call, Instant now);
+  void abort(Instant now);
+  void end_aborted(runtime::Operation& operation);
   void begin(const std::shared_ptr<Collective>& collective, Duration timeout, Instant now);
   void on_failing(const Status& why, Instant now);
   void on_ended(Collective& collective, Instant now);
@@ -158,6 +173,13 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   Status not_the_same(const Peer& by, std::uint64_t number) const;
   Status why_not() const;
   Status departed(std::uint32_t rank) const;
+  void open_court();
+  void note_lost(std::uint32_t rank, const Status& cause);
+  void note_dead(std::uint32_t rank);
+  void convict(std::uint32_t rank);
+  void watch_court();
+  void tell_revoked(Instant now);
+  void on_court_late();
   void note_failure(std::uint32_t rank, const Status& cause);
   std::vector<bool> dead() const;
   Status check_quorum(std::uint32_t left, std::uint32_t dead) const;
@@ -179,11 +201,22 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   // ---- Under the lane.
   std::uint64_t next_number_ = 1;
   CallLedger ledger_;
-  std::uint64_t last_good_ = 0;                    ///< It and all before it ended well here.
-  std::set<std::uint64_t> good_ahead_;             ///< Numbers of later ones that did.
-  std::shared_ptr<Accord> accord_;                 ///< From the world's beginning on,
-  std::shared_ptr<Calls> calls_;                   ///< and this.
-  Status excluded_;                                ///< The others hold this rank for failed.
+  std::uint64_t last_good_ = 0;           ///< It and all before it ended well here.
+  std::set<std::uint64_t> good_ahead_;    ///< Numbers of later ones that did.
+  std::shared_ptr<Accord> accord_;        ///< From the world's beginning on,
+  std::shared_ptr<Calls> calls_;          ///< and this.
+  Status excluded_;                       ///< The others hold this rank for failed.
+  std::unique_ptr<Court> court_;          ///< Of a full world.
+  std::map<std::uint32_t, Status> lost_;  ///< Ranks that this one has lost, and why.
+  bool revokes_later_ = false;            ///< The others are told of the end once the court has decided.
+  struct CourtAlarm final : runtime::Operation, Listener {
+    explicit CourtAlarm(WorldCore& its) : Operation(OperationKind::kSeveral), world(its) { listener = this; }
+    void on_late(runtime::Operation&, Instant) override { world.on_court_late(); }
+    WorldCore& world;
+    bool is_set = false, has_settled = false;
+  } court_alarm_{*this};
+  Recovery recovery_;
+  Status aborted_;                                 ///< By RecoveryPolicy::kAbort.
   std::map<std::uint64_t, std::uint32_t> groups_;  ///< By members: how many there were.
   base::IntrusiveList<Collective, &Collective::hook> under_way_;
   std::map<std::uint32_t, Status> failed_;

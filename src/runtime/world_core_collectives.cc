@@ -292,7 +292,10 @@ void WorldCore::on_check(const Peer& by, std::uint64_t number, std::uint64_t dig
   if (its != nullptr && its->digest != digest) return end_misfit(by, number, now);  // It is no more in the ledger.
   if (its != nullptr) return;
   if (why.ok()) return seat_->mailbox->tell_over(by, nonce_, number, Code::kInvalid, now);
-  for (const auto& [rank, status] : failed_) seat_->mailbox->tell_failed(by, nonce_, rank, now);
+  if (court_ != nullptr && court_->is_open()) return;  // It will hear who failed.
+  for (const auto& [rank, status] : failed_) {
+    seat_->mailbox->tell_failed(by, nonce_, rank, dead_.contains(rank), now);
+  }
   if (failed_.empty()) seat_->mailbox->revoke(by, nonce_, why, now);
 }
 

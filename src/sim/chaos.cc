@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "agent/core.h"
+#include "agent/inner.h"
 #include "backend/sim/factory.h"
 #include "base/inside.h"
 
@@ -104,7 +104,7 @@ std::optional<Chaos::Target> Chaos::find_note() {
   for (std::size_t node = 0; node < theater_.nodes(); ++node) {
     Life& from = theater_.at(node);
     if (!from.alive) continue;
-    const auto on_its_way_to = [&](Life& to) { return to.alive && !core_of(to.agent)->inbox.has_notifications(); };
+    const auto on_its_way_to = [&](Life& to) { return to.alive && !agent::inner::has_notifications(to.agent); };
     for (const auto& course : from.courses) {
       const Move* move = course->latest;
       if (move == nullptr || !course->write || move->ended_by_us || !on_its_way_to(*course->to)) continue;

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "agent/core.h"
-#include "agent/region.h"
+#include "agent/inner_peers.h"
+#include "agent/inner_simulator.h"
 #include "base/bytes.h"
 #include "base/inside.h"
 
@@ -64,25 +64,14 @@ void Copies::read(Life& life, const Copy& copy) {
   life.host->wake();
 }
 
-Copies::Known Copies::known_of(const Peer& peer, std::uint64_t* revision) {
-  agent::PeerCore& core = *core_of(peer);
-  const base::MutexLock lock(core.mutex);
-  Known known;
-  *revision = core.card && core.card->complete() ? core.card->revision() : 0;
-  if (!core.card) return known;
-  core.card->for_each([&](const wire::CardRegion& region) { known[region.index] = {region.generation, region.key}; });
-  return known;
-}
-
 void Copies::read_living(Life& life, const Copy& copy) {
   const Peer& peer = life.bonds[copy.owner].peer;
-  std::uint64_t revision = 0, revision_after = 0;
-  const Known before = known_of(peer, &revision);
+  const auto [revision, before] = agent::inner::card_known(peer);
   theater_.universe().world.note("copy", life.name, copy.revision);
-  if (const Result<Peer> same = life.agent.add_peer(copy.card); !same || core_of(*same) != core_of(peer)) {
+  if (const Result<Peer> same = life.agent.add_peer(copy.card); !same || !agent::inner::is_same(*same, peer)) {
     return theater_.judge().fail(life, "a copy of a known peer's card was refused, or gave another peer");
   }
-  const Known after = known_of(peer, &revision_after);
+  const auto [revision_after, after] = agent::inner::card_known(peer);
   // The truth of the same revision replaces a lie.
   const bool is_older = copy.revision < revision + (theater_.settings().lies ? 0 : 1);
   bool is_less = revision_after < revision || (is_older && after != before);
@@ -101,7 +90,7 @@ void Copies::read_living(Life& life, const Copy& copy) {
 void Copies::read_table(Life& life, const Peer& peer, const Copy& copy) {
   if (copy.table.empty()) return;
   const RangeTable table = peer.import_table(base::as_bytes(copy.table));
-  if (!table.status().ok() || core_of(table)->remote->key == copy.of_table->key) return;
+  if (!table.status().ok() || agent::inner::key_of(table) == copy.of_table->key) return;
   theater_.judge().fail(life, fmt::format("an old table of {} stands for another region", copy.owner->name));
 }
 
@@ -112,13 +101,11 @@ void Copies::read_dead(Life& life, Life& now, const Copy& copy) {
   if (!dead) return theater_.judge().fail(life, "a dead peer's card was refused: " + dead.error().to_string());
   if (dead->state() != PeerState::kKnown) return;  // Its end is not noticed yet.
   const bool is_ordered =
-      living.state() == PeerState::kUp || core_of(living)->born.load() > core_of(*dead)->born.load();
-  std::uint64_t revision = 0;
-  known_of(living, &revision);
-  if (is_ordered && revision > 0) {
+      living.state() == PeerState::kUp || agent::inner::born_of(living) > agent::inner::born_of(*dead);
+  if (is_ordered && agent::inner::card_known(living).revision > 0) {
     const Result<Peer> found = life.agent.find_peer(now.name, Duration::zero());
     // A third one may be up, whose end is not noticed yet.
-    if (!found || core_of(*found) == core_of(*dead))
+    if (!found || agent::inner::is_same(*found, *dead))
       theater_.judge().fail(life, fmt::format("a dead incarnation displaced the living {}", now.name));
   }
   read_table(life, living, copy);

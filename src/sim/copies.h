@@ -31,14 +31,12 @@ class Copies {
     std::shared_ptr<const backend::RegionEntry> of_table;
   };
   /// Generations and keys by index.
-  using Known = std::map<std::uint32_t, std::pair<std::uint32_t, base::Id128>>;
 
   void keep(Life& owner);
   void read(Life& life, const Copy& copy);
   void read_living(Life& life, const Copy& copy);
   void read_dead(Life& life, Life& now, const Copy& copy);
   void read_table(Life& life, const Peer& peer, const Copy& copy);
-  static Known known_of(const Peer& peer, std::uint64_t* revision);
 
   Theater& theater_;
   base::Rng rng_;

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "agent/core.h"
+#include "agent/inner_simulator.h"
 #include "base/bytes.h"
 #include "base/inside.h"
 
@@ -81,9 +81,7 @@ bool Judge::idle(const Course& course) const {
 
 Duration Judge::allowance(const Life& life) const {
   const auto excused = excused_.find(&life);
-  Duration quiesce{};
-  for (const auto& open : core_of(life.agent)->engine.ports().all())
-    quiesce = std::max(quiesce, open.traits->quiesce_max);
+  const Duration quiesce = agent::inner::quiesce_max(life.agent);
   return kSlack + quiesce + 100 * life.host->pace() + (excused == excused_.end() ? Duration::zero() : excused->second);
 }
 
@@ -371,7 +369,7 @@ void Judge::on_refused(Life& life, Course& course, const Status& status) {
       // Only where the peer is gone for good; a session that can be mended takes submissions.
       if (bond.broken || !course.to->alive || course.to->closing || life.closing) return;
       // A plan may be older than the peer's handle: what was forgotten and added again is another peer to it.
-      if (core_of(course.plan)->peer->state.load() == PeerState::kDown) return;
+      if (agent::inner::peer_of(course.plan).state() == PeerState::kDown) return;
       break;
     case Code::kInvalid:
       if (life.closing) return;

@@ -11,8 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "agent/core.h"
-#include "agent/region.h"
+#include "agent/inner_simulator.h"
 #include "sim/judge.h"
 
 namespace hawser::simulation {
@@ -243,9 +242,9 @@ void Judge::on_atomic_refused(AtomicCall& call, const Status& status, Code fault
   const Code code = status.code();
   if (code == Code::kBusy || (code == fault && fault != Code::kOk)) return;
   // The word may be of an older handle: what was forgotten and added again is another peer to it.
-  const auto peer = call.range.region ? call.range.region->peer.lock() : nullptr;
+  const std::optional<Peer> peer = agent::inner::peer_of(call.range);
   const bool gone = !call.to->alive || call.to->closing || life.closing || life.bonds[call.to].broken || !peer ||
-                    peer->state.load() == PeerState::kDown;
+                    peer->state() == PeerState::kDown;
   if ((code == Code::kDisconnected || code == Code::kInvalid) && gone) return;
   fail(life, describe(call) + " was refused without reason: " + status.to_string());
 }

@@ -2,29 +2,29 @@
 // messages received at the other, and nothing left over.
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "agent/core.h"
-#include "base/inside.h"
+#include "agent/inner_simulator.h"
 #include "sim/judge.h"
 
 namespace hawser::simulation {
 namespace {
 
+using agent::inner::SessionBooks;
+
 /// Null: the two have nothing to do with each other.
-const agent::Session* session_between(Life& owner, const Life& other) {
-  for (const auto& peer : core_of(owner.agent)->peers()) {
-    if (peer->session && Peer(peer).incarnation() == other.incarnation) return peer->session.get();
-  }
-  return nullptr;
+std::optional<SessionBooks> books_between(const Life& owner, const Life& other,
+                                          const SessionBooks* channels_of = nullptr) {
+  return agent::inner::books_with(owner.agent, other.incarnation, channels_of);
 }
 
 /// Both sides mean each other and are at peace.
-bool is_standing(const agent::Session* out, const agent::Session* in) {
-  return out != nullptr && in != nullptr && out->control_serial != 0 && in->control_serial != 0 &&
-         out->number == in->peer_number && out->peer_number == in->number;
+bool is_standing(const std::optional<SessionBooks>& out, const std::optional<SessionBooks>& in) {
+  return out && in && out->has_control && in->has_control && out->number == in->peer_number &&
+         out->peer_number == in->number;
 }
 
 /// Of those that stand between lives: the first that goes by another backend than the best, or nobody.
@@ -32,26 +32,10 @@ std::pair<Life*, Life*> who_goes_worse(const std::vector<std::unique_ptr<Life>>&
   for (const auto& life : lives) {
     for (const auto& other : lives) {
       if (life == other || !life->alive || !other->alive) continue;
-      const agent::Session* const session = session_between(*life, *other);
-      if (!is_standing(session, session_between(*other, *life))) continue;
-      const bool goes_best = std::any_of(session->paths.begin(), session->paths.end(),
-                                         [](const auto& path) { return path.backend == 0 && path.agreed; });
-      if (!goes_best) return {life.get(), other.get()};
+      const std::optional<SessionBooks> books = books_between(*life, *other);
+      if (is_standing(books, books_between(*other, *life)) && !books->goes_best) return {life.get(), other.get()};
     }
   }
-  return {};
-}
-
-std::string leftovers(const agent::Session& session) {
-  if (session.slots != 0) return fmt::format("{} transfers", session.slots);
-  if (!session.covered.empty()) return "a covered transfer";
-  for (const agent::Service* const service : session.services) {
-    if (service->left(session) != 0) return fmt::format("{} things of {}", service->left(session), service->name());
-  }
-  if (!session.unsent.empty()) return fmt::format("{} messages to send", session.unsent.size());
-  if (!session.cancelled.empty()) return fmt::format("{} cancellations to tell", session.cancelled.size());
-  if (session.link_out.kept() != 0) return fmt::format("{} messages without acknowledgement", session.link_out.kept());
-  if (!session.waiting.empty()) return fmt::format("{} notifications that wait for bytes", session.waiting.size());
   return {};
 }
 
@@ -96,8 +80,8 @@ bool Judge::all_told(const std::vector<std::unique_ptr<Life>>& lives) const {
   for (const auto& from : lives) {
     for (const auto& to : lives) {
       if (from == to || !from->alive || !to->alive) continue;
-      const agent::Session* const out = session_between(*from, *to);
-      if (is_standing(out, session_between(*to, *from)) && !leftovers(*out).empty()) return false;
+      const std::optional<SessionBooks> out = books_between(*from, *to);
+      if (is_standing(out, books_between(*to, *from)) && !out->leftovers.empty()) return false;
     }
   }
   return true;
@@ -114,19 +98,19 @@ void Judge::check_silent(const Life& life, std::uint64_t sends, std::int64_t hea
 }
 
 void Judge::check_credit(Life& from, Life& to) {
-  const agent::Session* const out = session_between(from, to);
-  const agent::Session* const in = session_between(to, from);
+  const std::optional<SessionBooks> in = books_between(to, from);
+  if (!in) return;
+  const std::optional<SessionBooks> out = books_between(from, to, &*in);
   if (!is_standing(out, in)) return;
-  if (const std::string left = leftovers(*out); !left.empty()) {
-    return fail(from, fmt::format("all is quiet, but there is left of {}: {}", to.name, left));
+  if (!out->leftovers.empty()) {
+    return fail(from, fmt::format("all is quiet, but there is left of {}: {}", to.name, out->leftovers));
   }
   // What was read and is not told yet is kept in the peer's book, for notifications only.
-  check_room(from, to, "notifications", out->peer->notify_out.state(), in->notify_in,
-             in->peer->released.sum().messages);
-  for (const auto& [channel, state] : in->channels) {
-    const std::optional<proto::CreditSender> sent = out->peer->channels.state(channel);
-    if (!state.in || !sent || failed()) continue;
-    check_room(from, to, fmt::format("channel {}", channel), *sent, *state.in, 0);
+  check_room(from, to, "notifications", out->notify_out, in->notify_in, in->untold);
+  for (const auto& [channel, state] : in->channels_in) {
+    const auto sent = out->channels_out.find(channel);
+    if (sent == out->channels_out.end() || failed()) continue;
+    check_room(from, to, fmt::format("channel {}", channel), sent->second, state, 0);
   }
 }
 

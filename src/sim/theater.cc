@@ -4,9 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "agent/core.h"
+#include "agent/inner_simulator.h"
 #include "agent/open.h"
-#include "agent/region.h"
 #include "base/bytes.h"
 #include "base/inside.h"
 #include "wire/card.h"
@@ -20,12 +19,9 @@ constexpr std::string_view kDeviceName = "device";
 constexpr std::size_t kBaitSize = 4096;
 constexpr std::uint32_t kTurnsWithoutRestMax = 20'000;
 
-/// The handle lets go of its agent without closing it: its process is dead.
-void let_go(Agent& agent) { const_cast<std::shared_ptr<agent::Core>&>(core_of(agent)).reset(); }
-
 /// What close would say of a region whose handle was dropped.
 Status closed_by_itself(Life& life, const Area& area) {
-  if (core_of(life.agent)->regions.at(area.truth->index) != area.truth) return {};
+  if (!agent::inner::is_registered(life.agent, area.truth)) return {};
   return Status(Code::kTimedOut, "it is not closed yet");
 }
 
@@ -143,7 +139,7 @@ Area& Theater::add_area(Life& life, const std::string& name, std::size_t size, R
   const std::span<std::byte> registered =
       name == "bait-size" ? all.first(size / 2) : all.subspan(name == "bait-odd" ? 4 : 0);
   area->region = life.agent.add_region({.name = name, .bytes = registered, .device = {}, .rights = rights}).value();
-  area->truth = core_of(area->region)->entry;
+  area->truth = agent::inner::entry_of(area->region);
   life.areas.push_back(std::move(area));
   return *life.areas.back();
 }
@@ -158,8 +154,8 @@ Area& Theater::add_atomic_area(Life& life, const std::string& name) {
 
 sim::Host::Turned Theater::turn(Life& life, Instant) {
   if (!life.alive) return {};
-  agent::Lane& lane = core_of(life.agent)->lane;
-  const std::size_t work = lane.try_turn();
+  const agent::inner::Turner turner(life.agent);
+  const std::size_t work = turner.turn();
   judge_.observe(life);
   // With the little that users ask for here, an agent that is never done turns for nothing.
   if (++life.turns_without_rest > kTurnsWithoutRestMax) {
@@ -167,10 +163,10 @@ sim::Host::Turned Theater::turn(Life& life, Instant) {
   }
   if (work > 0) return {.more = true};
   Instant next = Instant::max();
-  const bool armed = lane.arm(&next);
+  const bool armed = turner.arm(&next);
   if (next > universe_.world.now()) life.turns_without_rest = 0;
   if (!armed) return {.more = false, .next = universe_.world.now() + kLookAgain};
-  lane.disarm();
+  turner.disarm();
   return {.more = false, .next = next};
 }
 
@@ -237,8 +233,8 @@ void Theater::crash(Life& life, bool power) {
   const auto number = static_cast<std::uint32_t>(life.node);
   power ? universe_.net.lose_power(number) : universe_.net.crash(number);
   universe_.hub.died(life.host);
-  const std::shared_ptr<agent::Core> core = core_of(life.agent);
-  let_go(life.agent);
+  const agent::inner::Turner kept(life.agent);
+  agent::inner::let_go(life.agent);
   drop_handles(life);
 }
 
@@ -248,7 +244,7 @@ Status Theater::close(Life& life) {
   for (Move* move : life.in_flight) move->ended_by_us = true;
   for (AtomicCall* call : life.atomics) call->ended_by_us = true;
   const Status status = life.agent.close(std::chrono::milliseconds(300));
-  if (!status.ok()) core_of(life.agent)->shutdown.close_for_good(Duration::zero());  // As its last handle would.
+  if (!status.ok()) agent::inner::close_for_good(life.agent);  // As its last handle would.
   closing_one_ = false;
   if (judge_.failed()) return status;
   judge_.observe(life);
@@ -261,7 +257,7 @@ Status Theater::close(Life& life) {
   }
   life.host->die();
   drop_handles(life);
-  let_go(life.agent);
+  agent::inner::let_go(life.agent);
   return status;
 }
 

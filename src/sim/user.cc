@@ -6,8 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "agent/plan.h"
-#include "agent/region.h"
+#include "agent/inner_simulator.h"
 #include "base/inside.h"
 
 namespace hawser::simulation {
@@ -290,7 +289,7 @@ bool User::submit(Life& life, Course& course) {
   SignalTarget signal;
   const std::size_t digit = to.digits.size();
   // A peer that was forgotten and added again is another one to plans made before.
-  const bool same_peer = core_of(course.plan)->peer == core_of(life.bonds[&to].peer);
+  const bool same_peer = agent::inner::is_same(agent::inner::peer_of(course.plan), life.bonds[&to].peer);
   if (rng_.chance(0.35) && digit < kWords * kDigitsPerWord && !to.words->closing && same_peer) {
     move.signal = Digit{.word = digit / kDigitsPerWord, .place = static_cast<unsigned>(digit % kDigitsPerWord)};
     signal = {.word = life.bonds[&to].peer.range("words", 8 * move.signal->word, 8), .add = move.signal->one()};

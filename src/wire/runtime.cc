@@ -88,9 +88,15 @@ bool read_rest(base::ByteReader& in, RuntimeMessage& message) {
       message.number = in.varint();
       message.code = static_cast<Code>(in.u8());
       return true;
+    case RuntimeKind::kLost:
+      message.world = in.u64();
+      message.flag = read_flag(in);
+      message.body = in.rest();
+      return true;
     case RuntimeKind::kFailed:
       message.world = in.u64();
       message.rank = static_cast<std::uint32_t>(in.varint(UINT32_MAX));
+      message.flag = read_flag(in);
       return true;
     case RuntimeKind::kRevoke:
       message.world = in.u64();
@@ -123,6 +129,7 @@ bool is_sane(const RuntimeMessage& message) {
     const bool is_phase = message.phase >= AgreementPhase::kVote && message.phase <= AgreementPhase::kAbsent;
     return is_phase && !message.body.empty() && message.body.size() % 2 == 0 && message.body.size() <= kRankBitmapsMax;
   }
+  if (message.kind == RuntimeKind::kLost) return !message.body.empty() && message.body.size() <= kRankBitmapsMax / 2;
   if (message.kind == RuntimeKind::kOver) return message.code == Code::kInvalid || message.code == Code::kDisconnected;
   if (message.kind == RuntimeKind::kTopology) return !message.body.empty() && message.body.size() <= kTopologyTextMax;
   if (message.kind != RuntimeKind::kRevoke) return message.body.size() <= kRuntimeBodyMax;
@@ -167,9 +174,14 @@ std::span<const std::byte> encode(const RuntimeMessage& message, RuntimeBuffer& 
     case RuntimeKind::kTopology:
       out.u64(message.world);
       break;
+    case RuntimeKind::kLost:
+      out.u64(message.world);
+      out.u8(message.flag ? 1 : 0);
+      break;
     case RuntimeKind::kFailed:
       out.u64(message.world);
       out.varint(message.rank);
+      out.u8(message.flag ? 1 : 0);
       break;
     case RuntimeKind::kCheck:
       out.u64(message.world);
@@ -204,7 +216,7 @@ Result<RuntimeMessage> decode_runtime(std::span<const std::byte> bytes) {
   if (!read_rest(in, message)) return corrupt_runtime("a message of an unknown kind");
   const bool has_body = message.kind == RuntimeKind::kEager || message.kind == RuntimeKind::kPart ||
                         message.kind == RuntimeKind::kRevoke || message.kind == RuntimeKind::kAgree ||
-                        message.kind == RuntimeKind::kTopology;
+                        message.kind == RuntimeKind::kTopology || message.kind == RuntimeKind::kLost;
   if (has_body ? !in.ok() : !in.finished()) return corrupt_runtime("a message is malformed or cut off");
   if (!is_sane(message)) return corrupt_runtime("a message's fields contradict each other");
   return message;

@@ -16,20 +16,22 @@
 //   gone    (6) id:u64                           the asked message `id` will never come
 //   revoke  (7) world:u64, code:u8, text         nothing more can be done together in this world, and why
 //   left    (8) world:u64                        the sender leaves: it has done all that it called
-//   failed  (9) world:u64, rank:varint           the sender found that this rank has failed; where it is the receiver's
-//                                                own, the others have left it out
+//   failed  (9) world:u64, rank:varint, flag:u8  the sender found that this rank has failed; where it is the receiver's
+//                                                own, the others have left it out. flag 1: its end is proven
 //   agree  (10) world:u64, number:varint, phase:u8, ballot:varint, calls:u8, flag:u8, last_good:varint, bitmap, bitmap
 //                                                a step of an agreement. The bitmaps, of the failed and of those proven
 //                                                dead, have a bit for each rank; that of rank 0 is the lowest of the
 //                                                first byte
 //   topology (13) world:u64, text               the sender opens the world of this number, which is that of its name,
-//                                                with this topology
+//                                                with these settings: the topology, and what is not usual
 //   check   (14) world:u64, number:varint, digest:u64
 //                                                the sender, who called this collective by that number, has waited long
 //                                                for a message of the receiver's
 //   over    (15) world:u64, number:varint, code:u8
 //                                                answer to check: nothing comes any more. disconnected: the world is
 //                                                closed at the sender; invalid: its call of that number has ended
+//   lost    (16) world:u64, flag:u8, bitmap      the sender has lost these ranks: it hears nothing of them any more.
+//                                                flag 1: the receiver answers by those that it has lost
 //   envelope = world:u64, use:u8, tag:u64, digest:u64, extra:varint, bytes:varint
 //
 // Thread rule: values and pure functions.
@@ -67,6 +69,7 @@ enum class RuntimeKind : std::uint8_t {
   kTopology = 13,
   kCheck = 14,
   kOver = 15,
+  kLost = 16,
 };
 
 /// The subject of an agreement's message: see runtime/agreement.h.

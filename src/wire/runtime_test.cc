@@ -27,7 +27,7 @@ std::vector<RuntimeMessage> one_of_each() {
           {.kind = RuntimeKind::kGone, .id = 5},
           {.kind = RuntimeKind::kRevoke, .world = 7, .code = Code::kTimedOut, .body = base::as_bytes("late")},
           {.kind = RuntimeKind::kLeft, .world = 7},
-          {.kind = RuntimeKind::kFailed, .world = 7, .rank = 300},
+          {.kind = RuntimeKind::kFailed, .world = 7, .rank = 300, .flag = true},
           {.kind = RuntimeKind::kAgree,
            .world = 7,
            .number = 300,
@@ -41,7 +41,8 @@ std::vector<RuntimeMessage> one_of_each() {
           {.kind = RuntimeKind::kTaken, .landing = 6},
           {.kind = RuntimeKind::kTopology, .world = 7, .body = base::as_bytes("full")},
           {.kind = RuntimeKind::kCheck, .world = 7, .number = 300, .digest = 0x0102030405060708},
-          {.kind = RuntimeKind::kOver, .world = 7, .code = Code::kInvalid, .number = 300}};
+          {.kind = RuntimeKind::kOver, .world = 7, .code = Code::kInvalid, .number = 300},
+          {.kind = RuntimeKind::kLost, .world = 7, .flag = true, .body = base::as_bytes("\x05")}};
 }
 
 TEST(WireRuntime, GoldenVectors) {
@@ -56,14 +57,15 @@ TEST(WireRuntime, GoldenVectors) {
       "060500000000000000",
       "070700000000000000066c617465",
       "080700000000000000",
-      "090700000000000000ac02",
+      "090700000000000000ac0201",
       "0a0700000000000000ac0204020101"
       "050501",
       "0b05000000000000000600000000000000",
       "0c0600000000000000",
       "0d070000000000000066756c6c",
       "0e0700000000000000ac020807060504030201",
-      "0f0700000000000000ac0201"};
+      "0f0700000000000000ac0201",
+      "1007000000000000000105"};
   const std::vector<RuntimeMessage> all = one_of_each();
   for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(hex(bytes_of(all[i])), golden[i]) << i;
 }

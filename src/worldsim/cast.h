@@ -19,6 +19,7 @@
 
 #include <hawser/world.h>
 
+#include "agent/inner_simulator.h"
 #include "backend/sim/factory.h"
 #include "runtime/rank_seat.h"
 #include "worldsim/letter_book.h"
@@ -117,7 +118,7 @@ struct Actor {
   std::size_t number = 0;
   std::string name;
   std::shared_ptr<sim::Host> host;
-  std::shared_ptr<agent::Core> core;  ///< Null once the process has ended.
+  agent::inner::Turner turner;  ///< Empty once the process has ended.
   std::weak_ptr<runtime::RankSeat> seat;
   bool is_alive = false;
   bool is_blocking = false;  ///< In the midst of a call that waits.

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "agent/core.h"
 #include "wire/runtime.h"
 
 namespace hawser::worldsim {
@@ -154,7 +153,7 @@ bool WorldJudge::is_member(const Realm& realm, std::string_view name) const {
 }
 
 void WorldJudge::check_disconnected(const Deed& deed, const Status& status) {
-  if (may_accuse_) return;
+  if (may_accuse_ || gone_.contains(deed.realm->actors[deed.rank])) return;  // It may be told that it has failed.
   const auto is_lost = [&](std::uint32_t rank) {
     return gone_.contains(deed.realm->actors[rank]) || deed.realm->parts[rank].is_left;
   };
@@ -441,6 +440,7 @@ Realm* WorldJudge::on_shrunk(Deed& deed, const World& world) {
 // ---- Time.
 
 void WorldJudge::check_failed(const Actor& actor, const Membership& membership) {
+  if (gone_.contains(actor.number)) return;  // It lost the rank that stays.
   for (const std::uint32_t rank : membership.world.failed()) {
     const std::size_t other = membership.realm->actors[rank];
     if (gone_.contains(other) || may_accuse_) continue;
@@ -450,9 +450,8 @@ void WorldJudge::check_failed(const Actor& actor, const Membership& membership) 
 
 void WorldJudge::check_kept(const Actor& actor) {
   const std::shared_ptr<runtime::RankSeat> seat = actor.seat.lock();
-  actor.core->lane.lock();
-  const std::size_t kept = seat->mailbox->kept_without_world();
-  actor.core->lane.unlock();
+  std::size_t kept = 0;
+  actor.turner.under_lane([&] { kept = seat->mailbox->kept_without_world(); });
   if (kept > 0) fail(fmt::format("{} keeps messages of worlds that it has left: {}", actor.name, kept));
 }
 

@@ -68,6 +68,8 @@ class WorldJudge {
   void on_gone(const Actor& actor);
   /// The process ends after all that it called has ended well.
   void on_left(const Actor& actor);
+  /// Two ranks lose each other for good, and both reach all others: the higher one fails.
+  void on_parted(const Actor& one, const Actor& other) { on_gone(one.number < other.number ? other : one); }
   /// From now on ranks may lose sight of each other though both live.
   void may_accuse() { may_accuse_ = true; }
   /// Only more than half of a realm's ranks that are not proven dead may go on.

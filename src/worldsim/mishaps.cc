@@ -30,6 +30,7 @@ Mishaps::Mishaps(Stage& stage) : stage_(stage), rng_(stage.rng().fork()) {
   // The first aim walks through all cells as the seeds do, so that none is left to luck.
   for (std::size_t i = 0; i < settings.faults; ++i) {
     Aim aim = cells[i == 0 ? settings.seed % cells.size() : rng_.below(cells.size())];
+    if (settings.parts) aim.fault = Fault::kCut;
     if (settings.dissents && i > 0) aim.moment = rng_.chance(0.5) ? Moment::kShrink : Moment::kDecide;
     if (settings.dissents && i > 0 && rng_.chance(0.5)) aim.fault = Fault::kCrash;
     if (i > 0) aim.not_before = now + Duration(rng_.range(0, 20'000'000));
@@ -181,6 +182,11 @@ void Mishaps::strike_process(Fault fault, Actor& actor) {
 void Mishaps::strike_link(Fault fault, Actor& from, Actor& to) {
   sim::Universe& universe = stage_.universe();
   const std::uint32_t a = from.host->number(), b = to.host->number();
+  if (fault == Fault::kCut && stage_.settings().parts) {
+    stage_.judge().on_parted(from, to);
+    universe.net.fabric().cut(a, b);
+    return universe.net.fabric().cut(b, a);
+  }
   if (fault == Fault::kCut) {
     const Duration time = span();
     stage_.judge().may_accuse();
@@ -198,8 +204,7 @@ void Mishaps::strike_link(Fault fault, Actor& from, Actor& to) {
   const auto& one = connections[rng_.below(connections.size())];
   if (fault == Fault::kReset) {
     universe.net.reset(one);
-  } else {  // What agents make of it, their own simulator judges.
-    stage_.judge().may_accuse();
+  } else {
     universe.net.half_close(one, rng_.chance(0.5) ? a : b);
   }
 }

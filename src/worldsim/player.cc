@@ -438,7 +438,7 @@ void Player::on_agreement(Actor& actor, Deed& deed, const Status& status) {
     return;
   }
   const Result<bool> flag = actor.main.world.agreed(deed.request);
-  if (!flag && flag.error().code() == Code::kDisconnected && judge_.accuses()) {
+  if (!flag && flag.error().code() == Code::kDisconnected && may_be_out(actor)) {
     actor.phase = Phase::kClosing;
     return;
   }
@@ -452,7 +452,7 @@ void Player::on_agreement(Actor& actor, Deed& deed, const Status& status) {
 /// The old world is dropped; the new one takes its place.
 void Player::go_on(Actor& actor, Deed& deed) {
   Result<World> made = actor.main.world.shrunk(deed.request);
-  const bool is_excluded = !made && made.error().code() == Code::kDisconnected && judge_.accuses();
+  const bool is_excluded = !made && made.error().code() == Code::kDisconnected && may_be_out(actor);
   const bool is_refused = !made && made.error().code() == Code::kDenied && judge_.may_refuse(*deed.realm);
   if (is_excluded || is_refused) {
     actor.phase = Phase::kClosing;

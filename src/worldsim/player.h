@@ -53,6 +53,8 @@ class Player {
   void on_agreement(Actor& actor, Deed& deed, const Status& status);
   Deed& new_deed(Actor& actor, DeedKind kind, const Membership& membership, Duration timeout);
   void begun(Actor& actor, Deed& deed);
+  /// The others may hold it for failed though it lives.
+  bool may_be_out(const Actor& actor) const { return judge_.accuses() || judge_.is_gone(actor.number); }
   bool is_idle(const Actor& actor, const Realm& realm) const;
   bool is_through(const Actor& actor, const Membership& membership) const;
   Duration timeout();

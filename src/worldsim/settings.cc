@@ -1,5 +1,7 @@
 #include "worldsim/settings.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace hawser::worldsim {
@@ -26,6 +28,12 @@ Settings draw_settings(base::Rng& rng, std::uint64_t seed, sim::Mode mode) {
   settings.reads = mode == sim::Mode::kMapped && rng.chance(0.5);
   if (settings.dissents) settings.faults = 1 + rng.below(4);
   if (settings.cancels) settings.faults = std::min<std::size_t>(settings.faults, 1);
+  if (seed % 16 == 8 && mode == sim::Mode::kStream) {
+    settings.parts = true;
+    settings.ranks = std::max<std::size_t>(settings.ranks, 3);
+    settings.faults = 1;
+    settings.groups = false;  // A group that does not hold both goes on with either.
+  }
   // Some runs without faults: there every operation must end well.
   if (seed % 8 == 7) settings.faults = 0;
   return settings;
@@ -48,11 +56,11 @@ void draw_network(base::Rng& rng, const Settings& settings, sim::Universe& unive
 }
 
 std::string describe(const Settings& settings) {
-  return fmt::format("{} ranks, {} acts, {} at once, {} faults{}{}{}{}{}{}{}", settings.ranks, settings.acts,
-                     settings.at_once, settings.faults, settings.cancels ? ", cancels" : "",
-                     settings.impatient ? ", impatient" : "", settings.errs ? ", errs" : "",
-                     settings.dissents ? ", dissents" : "", settings.majority ? ", majority" : "",
-                     settings.groups ? ", groups" : "", settings.reads ? ", reads" : "");
+  return fmt::format(
+      "{} ranks, {} acts, {} at once, {} faults{}{}{}{}{}{}{}{}", settings.ranks, settings.acts, settings.at_once,
+      settings.faults, settings.cancels ? ", cancels" : "", settings.impatient ? ", impatient" : "",
+      settings.errs ? ", errs" : "", settings.dissents ? ", dissents" : "", settings.majority ? ", majority" : "",
+      settings.parts ? ", parts" : "", settings.groups ? ", groups" : "", settings.reads ? ", reads" : "");
 }
 
 }  // namespace hawser::worldsim

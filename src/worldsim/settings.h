@@ -27,6 +27,7 @@ struct Settings {
   bool errs = false;       ///< One rank calls something else than the others, once.
   bool majority = false;   ///< Only more than half of the ranks go on.
   bool dissents = false;   ///< Ranks vote against going on though all is well.
+  bool parts = false;      ///< The only fault: two ranks that live lose each other for good.
   bool groups = false;
   bool reads = false;  ///< Receivers read large messages out of the sender's memory.
 };

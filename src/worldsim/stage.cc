@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "agent/core.h"
+#include "agent/inner_simulator.h"
 #include "agent/open.h"
 #include "base/inside.h"
 #include "runtime/world_core.h"
@@ -22,9 +22,6 @@ constexpr std::uint32_t kTurnsWithoutRestMax = 50'000;
 constexpr Duration kOpenMax = seconds(10);
 constexpr std::int64_t kJobPauseMax = 3'000'000;     ///< Nanoseconds until a handler runs,
 constexpr std::int64_t kLongJobPause = 600'000'000;  ///< or, rarely, so many.
-
-/// The handle lets go of its agent without closing it: its process is dead.
-void let_go(Agent& agent) { const_cast<std::shared_ptr<agent::Core>&>(core_of(agent)).reset(); }
 
 }  // namespace
 
@@ -62,7 +59,7 @@ void Stage::open(Actor& actor) {
   cores_.push_back(
       runtime::WorldCore::open_agent(options, static_cast<std::uint32_t>(actor.number), options.size, hooks).value());
   actor.seat = cores_.back()->seat();
-  actor.core = core_of(cores_.back()->agent());
+  actor.turner = agent::inner::Turner(cores_.back()->agent());
   actor.is_alive = true;
   actor.host->set_turn([this, &actor](Instant) { return turn(actor); });
 }
@@ -115,8 +112,8 @@ bool Stage::open() {
 
 sim::Host::Turned Stage::turn(Actor& actor) {
   if (!actor.is_alive) return {};
-  agent::Lane& lane = actor.core->lane;
-  const std::size_t work = lane.try_turn();
+  const agent::inner::Turner turner = actor.turner;  // It may end in its turn.
+  const std::size_t work = turner.turn();
   if (turned_) turned_(actor);
   if (!actor.is_alive) return {};
   if (++actor.turns_without_rest > kTurnsWithoutRestMax) {
@@ -124,10 +121,10 @@ sim::Host::Turned Stage::turn(Actor& actor) {
   }
   if (work > 0) return {.more = true};
   Instant next = Instant::max();
-  const bool is_armed = lane.arm(&next);
+  const bool is_armed = turner.arm(&next);
   if (next > universe_.world.now()) actor.turns_without_rest = 0;
   if (!is_armed) return {.more = false, .next = universe_.world.now() + kLookAgain};
-  lane.disarm();
+  turner.disarm();
   return {.more = false, .next = next};
 }
 
@@ -158,10 +155,8 @@ void Stage::crash(Actor& actor, bool power) {
   // What the process held is gone with it: its operations end here, and nobody hears of it.
   if (const std::shared_ptr<runtime::RankSeat> seat = actor.seat.lock()) {
     const Instant now = universe_.world.now();
-    actor.core->lane.lock();
-    seat->mailbox->close_all(now);
-    actor.core->lane.unlock();
-    let_go(seat->agent);
+    actor.turner.under_lane([&] { seat->mailbox->close_all(now); });
+    agent::inner::let_go(seat->agent);
   }
   end(actor);
 }
@@ -174,7 +169,7 @@ void Stage::end(Actor& actor) {
   actor.jobs.clear();
   actor.groups.clear();
   actor.main.world = World();
-  actor.core.reset();
+  actor.turner = {};
   actor.host->die();
 }
 

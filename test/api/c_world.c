@@ -331,6 +331,37 @@ static void test_one_thread(void) {
   }
 }
 
+/* After a failure the runtime makes the next world, and gives it once. */
+static void test_recovery(void) {
+  hawser_world worlds[RANKS], next[RANKS];
+  hawser_world_options options = HAWSER_INIT(hawser_world_options);
+  uint32_t failed[RANKS];
+  size_t count = 0;
+  options.flags = HAWSER_WORLD_AUTOMATIC | HAWSER_WORLD_ABORT;
+  REFUSED(hawser_world_local(RANKS, &options, worlds), HAWSER_INVALID, "two recovery policies");
+  options.flags = HAWSER_WORLD_MAJORITY | HAWSER_WORLD_ANY_QUORUM;
+  REFUSED(hawser_world_local(RANKS, &options, worlds), HAWSER_INVALID, "two quorums");
+  options.flags = HAWSER_WORLD_AUTOMATIC;
+  MUST(hawser_world_local(RANKS, &options, worlds));
+  CHECK(hawser_world_recovered(worlds[0], 0, &next[0], failed, RANKS, &count) == HAWSER_TIMED_OUT);
+  REFUSED(hawser_world_recovered(worlds[0], 0, NULL, failed, RANKS, &count), HAWSER_INVALID, "out is null");
+  REFUSED(hawser_world_recovered(worlds[0], 0, &next[0], failed, RANKS, NULL), HAWSER_INVALID, "count is null");
+  MUST(hawser_world_release(worlds[1]));
+  for (int i = 0; i < RANKS; ++i) {
+    if (i == 1) continue;
+    MUST(hawser_world_recovered(worlds[i], PATIENCE, &next[i], failed, RANKS, &count));
+    hawser_world_info info = HAWSER_INIT(hawser_world_info);
+    MUST(hawser_world_info_get(next[i], &info));
+    CHECK(count == 1 && failed[0] == 1 && info.ranks == RANKS - 1 && info.old_rank == (uint32_t)i && info.epoch == 1);
+    CHECK(hawser_world_recovered(worlds[i], 0, &next[i], failed, RANKS, &count) == HAWSER_INVALID);
+    MUST(hawser_world_release(worlds[i]));
+  }
+  for (int i = 0; i < RANKS; ++i) {
+    if (i != 1) MUST(hawser_world_close(next[i], PATIENCE));
+    if (i != 1) MUST(hawser_world_release(next[i]));
+  }
+}
+
 static void* leave_together(void* world) {
   int64_t value = 1;
   MUST(hawser_world_all_reduce(*(hawser_world*)world, &value, &value, 1, HAWSER_I64, HAWSER_SUM, NULL));
@@ -372,5 +403,6 @@ int main(int argc, char** argv) {
   test_local();
   test_one_thread();
   test_sparse();
+  test_recovery();
   return checks_failed == 0 ? 0 : 1;
 }

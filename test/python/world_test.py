@@ -436,6 +436,73 @@ def test_failures_are_told_and_acknowledged():
     assert alone.recv(timeout=10).data == b"to itself"
 
 
+def recover_twice(rank, folder, results):
+    world = World.open(5, rank, hawser.file_directory(folder), name="w", timeout=60, recovery="automatic")
+    told = []
+
+    async def follow():
+        nonlocal world
+        if rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        async for event in world.recoveries():
+            told.append((event.old_rank, event.failed, event.world.size))
+            world = event.world
+            total = numpy.ones(1, numpy.int64)
+            world.all_reduce(total)
+            assert total[0] == world.size
+            if len(told) == 2:
+                return
+            if rank == 3:
+                for _ in range(world.size - 1):
+                    world.recv(tag=9)
+                os.kill(os.getpid(), signal.SIGKILL)
+            world.send(b"done", dest=2, tag=9)
+
+    asyncio.run(follow())
+    with pytest.raises(hawser.TimedOutError):
+        world.recovered(0)
+    results.put((rank, told))
+    world.shutdown()
+
+
+def test_a_world_recovers_by_itself(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    results = context.Queue()
+    processes = [context.Process(target=recover_twice, args=(rank, str(tmp_path), results)) for rank in range(5)]
+    for process in processes:
+        process.start()
+    told = sorted(results.get(timeout=100) for _ in range(3))
+    for process in processes:
+        process.join(60)
+    assert [process.exitcode for process in processes] == [0, -9, 0, -9, 0]
+    assert told == [(0, [(0, [1], 4), (0, [2], 3)]), (2, [(2, [1], 4), (1, [2], 3)]), (4, [(4, [1], 4), (3, [2], 3)])]
+
+
+def test_recovery_policies():
+    with pytest.raises(hawser.InvalidError, match="none of manual, automatic and abort"):
+        World.local(2, recovery="sometimes")
+    a, b = World.local(2)
+    with pytest.raises(hawser.InvalidError, match="does not recover by itself"):
+        a.recovered(0)
+    a, b, c = World.local(3, recovery="abort")
+    waits = b.irecv(source=0)
+    c.close()
+    with pytest.raises(hawser.DisconnectedError, match="rank 2 of world 'world' failed"):
+        waits.wait(20)
+    with pytest.raises(hawser.DisconnectedError, match="rank 2"):
+        a.send(b"x", 1)
+    a, b, c = World.local(3, recovery="automatic", quorum="none")
+    c.close()
+    event = a.recovered(20)
+    assert (event.old_rank, event.failed, event.world.size) == (0, [2], 2)
+    with pytest.raises(hawser.InvalidError, match="was taken before"):
+        a.recovered(0)
+    with pytest.raises(hawser.BusyError, match="recovers by itself"):
+        b.shrink()
+    b.close()  # With the world that it has not taken.
+    assert event.world.recovered(20).failed == [1]
+
+
 def test_a_dead_run_leaves_nothing_in_the_way(tmp_path):
     context = multiprocessing.get_context("spawn")
     for _ in range(2):  # The second finds the cards of those that were killed.

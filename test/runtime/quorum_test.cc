@@ -16,10 +16,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-std::vector<World> majority_world(std::uint32_t size) {
+std::vector<World> majority_world(std::uint32_t size, const std::string& topology) {
   WorldOptions options;
   options.timeout = 20s;
   options.quorum = Quorum::kMajority;
+  options.topology = must(parse_topology(topology));
   return must(World::local(size, options));
 }
 
@@ -41,10 +42,18 @@ void expect_no_quorum(const Result<World>& made) {
   EXPECT_NE(made.error().to_string().find("has no quorum"), std::string::npos) << made.error().to_string();
 }
 
-TEST(Quorum, HalfOfTheRanksIsNoneOneMoreIs) {
+/// In full and in sparse worlds.
+class Quorums : public testing::TestWithParam<std::string> {
+ protected:
+  std::vector<World> open(std::uint32_t size) const { return majority_world(size, GetParam()); }
+};
+
+TEST_P(Quorums, HalfOfTheRanksIsNoneOneMoreIs) {
+  const bool is_ring = GetParam().starts_with("edges");
   for (const std::uint32_t size : {2U, 3U, 4U, 5U}) {
+    if (is_ring && size < 5) continue;  // Its edges are of five ranks.
     for (std::uint32_t left = 1; left < size; ++left) {
-      std::vector<World> worlds = majority_world(size);
+      std::vector<World> worlds = open(size);
       std::vector<World*> callers;
       std::vector<std::uint32_t> without;
       for (std::uint32_t rank = 0; rank < left; ++rank) callers.push_back(&worlds[rank]);
@@ -67,9 +76,9 @@ TEST(Quorum, HalfOfTheRanksIsNoneOneMoreIs) {
   }
 }
 
-TEST(Quorum, WhoIsProvenDeadOrHasLeftDoesNotCount) {
+TEST_P(Quorums, WhoIsProvenDeadOrHasLeftDoesNotCount) {
   for (const bool leaves : {false, true}) {
-    std::vector<World> worlds = majority_world(5);
+    std::vector<World> worlds = open(5);
     for (std::uint32_t rank = 2; rank < 5; ++rank)
       EXPECT_TRUE((leaves ? worlds[rank].leave(5s) : worlds[rank].close(5s)).ok());
     const std::vector<Result<World>> made = shrink({&worlds[0], &worlds[1]});
@@ -80,14 +89,17 @@ TEST(Quorum, WhoIsProvenDeadOrHasLeftDoesNotCount) {
   }
 }
 
-TEST(Quorum, ItHoldsInTheNewWorldToo) {
-  std::vector<World> worlds = majority_world(5);
+TEST_P(Quorums, ItHoldsInTheNewWorldToo) {
+  std::vector<World> worlds = open(5);
   EXPECT_TRUE(worlds[4].close(5s).ok());
   std::vector<Result<World>> four = shrink({&worlds[0], &worlds[1], &worlds[2], &worlds[3]});
   for (const Result<World>& each : four) ASSERT_TRUE(each.has_value()) << each.error().to_string();
   for (const Result<World>& each : shrink({&*four[0], &*four[1]}, {2, 3})) expect_no_quorum(each);
   for (const Result<World>& each : shrink({&*four[0], &*four[1], &*four[2]}, {3})) ASSERT_TRUE(each.has_value());
 }
+
+INSTANTIATE_TEST_SUITE_P(Topologies, Quorums, testing::Values("full", "hypercube", "edges:0-1,1-2,2-3,3-4,4-0"),
+                         [](const auto& one) { return one.param.substr(0, 4); });
 
 TEST(Quorum, WithoutOneAnyRanksGoOn) {
   std::vector<World> worlds = must(World::local(4));

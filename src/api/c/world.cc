@@ -81,7 +81,11 @@ Result<LoadedConfig> configuration(const char* call, const hawser_world_options&
 }
 
 Result<WorldOptions> world_options(const char* call, const hawser_world_options& given) {
-  constexpr std::uint32_t kFlags = HAWSER_WORLD_UNDRIVEN | HAWSER_WORLD_NO_ENVIRONMENT | HAWSER_WORLD_MAJORITY;
+  constexpr std::uint32_t kFlags = HAWSER_WORLD_UNDRIVEN | HAWSER_WORLD_NO_ENVIRONMENT | HAWSER_WORLD_MAJORITY |
+                                   HAWSER_WORLD_AUTOMATIC | HAWSER_WORLD_ANY_QUORUM | HAWSER_WORLD_ABORT;
+  const auto has_both = [&](std::uint32_t flags) { return (given.flags & flags) == flags; };
+  if (has_both(HAWSER_WORLD_AUTOMATIC | HAWSER_WORLD_ABORT)) return invalid(call, "flags has two recovery policies");
+  if (has_both(HAWSER_WORLD_MAJORITY | HAWSER_WORLD_ANY_QUORUM)) return invalid(call, "flags has two quorums");
   if ((given.flags & ~kFlags) != 0) return invalid(call, "flags " + std::to_string(given.flags) + " has unknown bits");
   if (given.join_timeout_ns < 0 || given.timeout_ns < 0) return invalid(call, "a timeout is negative");
   HAWSER_TRY_ASSIGN(LoadedConfig config, configuration(call, given));
@@ -89,6 +93,9 @@ Result<WorldOptions> world_options(const char* call, const hawser_world_options&
   options.agent = std::move(config.options);
   options.driven = (given.flags & HAWSER_WORLD_UNDRIVEN) == 0;
   if ((given.flags & HAWSER_WORLD_MAJORITY) != 0) options.quorum = Quorum::kMajority;
+  if ((given.flags & HAWSER_WORLD_ANY_QUORUM) != 0) options.quorum = Quorum::kNone;
+  if ((given.flags & HAWSER_WORLD_AUTOMATIC) != 0) options.recovery = RecoveryPolicy::kAutomatic;
+  if ((given.flags & HAWSER_WORLD_ABORT) != 0) options.recovery = RecoveryPolicy::kAbort;
   if (given.name != nullptr) options.name = given.name;
   if (given.join_timeout_ns > 0) options.join_timeout = Duration(given.join_timeout_ns);
   if (given.timeout_ns > 0) options.timeout = Duration(given.timeout_ns);
@@ -391,5 +398,18 @@ int hawser_world_shrink(hawser_world world, const uint32_t* without, size_t coun
     HAWSER_TRY_ASSIGN(const auto its, find<WorldObject>(call, world));
     HAWSER_TRY_ASSIGN(World made, its->world.shrink({without, count}, timeout_of(timeout_ns)));
     return give_world(call, std::move(made), out);
+  });
+}
+
+int hawser_world_recovered(hawser_world world, int64_t timeout_ns, hawser_world* out, uint32_t* ranks, size_t capacity,
+                           size_t* count) {
+  return run(__func__, [&](const char* call) -> Status {
+    HAWSER_TRY(not_null(call, out, "out"));
+    HAWSER_TRY(not_null(call, ranks, capacity, "ranks"));
+    HAWSER_TRY(not_null(call, count, "count"));
+    HAWSER_TRY_ASSIGN(const auto its, find<WorldObject>(call, world));
+    HAWSER_TRY_ASSIGN(Recovered event, its->world.recovered(timeout_of(timeout_ns)));
+    HAWSER_TRY(give_world(call, std::move(event.world), out));
+    return give_ranks(call, event.failed, ranks, capacity, count);
   });
 }

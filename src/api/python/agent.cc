@@ -8,7 +8,6 @@
 
 #include <array>
 
-#include "agent/core.h"
 #include "agent/peer_names.h"
 #include "api/python/objects.h"
 #include "base/inside.h"
@@ -146,6 +145,7 @@ AgentRef open(const std::optional<std::string>& name, nb::handle backends, nb::h
   if (teller) options.segments = [teller] { return teller->ask(); };
   DriverRef its_driver = driver_of(driver, spin);
   options.driven = its_driver != nullptr;
+  const bool has_directory = options.directory != nullptr;
   struct Opened {
     std::optional<Agent> agent;
     Status status;
@@ -160,6 +160,7 @@ AgentRef open(const std::optional<std::string>& name, nb::handle backends, nb::h
   check(opened.status);
   auto state = std::make_shared<AgentState>(std::move(its_driver), std::move(*opened.agent));
   state->segments = teller;
+  state->has_directory = has_directory;
   return state;
 }
 
@@ -216,7 +217,7 @@ PeerHandle find_peer(const AgentHandle& self, const std::string& name, nb::handl
   constexpr Duration kTryMax = std::chrono::seconds(2);
   const Duration patience = duration_of(timeout, "timeout", kPatience);
   // A card may still come into the directory. A peer that is named by its address answers or does not.
-  const bool may_appear = core_of(agent)->options.directory != nullptr && !agent::is_address(name);
+  const bool may_appear = self.state->has_directory && !agent::is_address(name);
   const std::vector<std::string_view> names(regions.begin(), regions.end());
   const Instant start = Clock::steady().now();
   Duration longest = std::chrono::milliseconds(50);

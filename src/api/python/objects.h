@@ -112,6 +112,7 @@ struct AgentState {
   /// Where transfers report that an event loop may await; null: no loop has asked.
   std::shared_ptr<CompletionQueue> loop_queue;
   std::uint64_t next_ticket = 0;
+  bool has_directory = false;  ///< Cards may come by it.
   bool closed = false;
   std::shared_ptr<SegmentTeller> segments;  ///< Null: none.
   PyObject* wrapper = nullptr;              ///< Its object in Python while that lives; not owned.

@@ -481,17 +481,27 @@ WorldOptions world_options(const std::string& name, nb::handle directory, nb::ha
   return options;
 }
 
-Quorum quorum_of(const std::string& name) {
+RecoveryPolicy policy_of(const std::string& name) {
+  if (name == "manual") return RecoveryPolicy::kManual;
+  if (name == "automatic") return RecoveryPolicy::kAutomatic;
+  if (name == "abort") return RecoveryPolicy::kAbort;
+  raise_invalid("World: recovery '" + name + "' is none of manual, automatic and abort");
+}
+
+std::optional<Quorum> quorum_of(const std::optional<std::string>& given) {
+  if (!given) return std::nullopt;
+  const std::string& name = *given;
   if (name == "majority") return Quorum::kMajority;
   if (name == "none") return Quorum::kNone;
   raise_invalid("World: quorum '" + name + "' is none of none and majority");
 }
 
 nb::list local(std::uint32_t size, const std::string& name, nb::handle backends, nb::handle timeout,
-               const std::string& topology, const std::string& quorum) {
+               const std::string& topology, const std::optional<std::string>& quorum, const std::string& recovery) {
   WorldOptions options = world_options(name, nb::none(), backends, timeout);
   options.topology = take(parse_topology(topology));
   options.quorum = quorum_of(quorum);
+  options.recovery = policy_of(recovery);
   nb::list all;
   for (World& world : take(outside([&] { return World::local(size, options); }))) {
     all.append(WorldHandle{std::make_shared<WorldState>(std::move(world))});
@@ -538,7 +548,7 @@ WorldHandle open_world(std::optional<std::uint32_t> size, std::optional<std::uin
                        const std::optional<std::string>& name, nb::handle backends, bool driven, nb::handle timeout,
                        nb::handle store, const std::optional<std::string>& seed,
                        const std::optional<std::string>& token_file, const std::optional<std::string>& topology,
-                       const std::string& quorum) {
+                       const std::optional<std::string>& quorum, const std::string& recovery) {
   if (size.has_value() != rank.has_value()) raise_invalid("World.open: size and rank are given together, or neither");
   const Result<LaunchedRank> launched = launched_rank(ConfigSources::from_process());
   if (!size) check(launched.error());
@@ -556,6 +566,7 @@ WorldHandle open_world(std::optional<std::uint32_t> size, std::optional<std::uin
   if (token_file) options.token_file = *token_file;
   options.topology = take(topology ? parse_topology(*topology) : launched_topology(ConfigSources::from_process()));
   options.quorum = quorum_of(quorum);
+  options.recovery = policy_of(recovery);
   options.size = size ? *size : launched->size;
   options.rank = rank ? *rank : launched->rank;
   return {std::make_shared<WorldState>(take(outside([&] { return World::open(std::move(options)); })))};
@@ -657,6 +668,20 @@ std::vector<std::uint32_t> failures(const WorldHandle& self, std::size_t known, 
   return found;
 }
 
+/// None where there is no event yet.
+nb::object recovered(const WorldHandle& self, nb::handle timeout) {
+  std::optional<Result<Recovered>> event;
+  const std::optional<bool> over =
+      wait_in_slices(duration_of(timeout, "timeout", Duration::max()), [&](Duration slice) {
+        event.emplace(self.state->world.recovered(slice));
+        return event->has_value() || event->error().code() != Code::kTimedOut;
+      });
+  if (!over) throw nb::python_error();
+  if (!event->has_value() && event->error().code() == Code::kTimedOut) return nb::none();
+  Recovered made = take(std::move(*event));
+  return nb::make_tuple(WorldHandle{std::make_shared<WorldState>(std::move(made.world))}, made.old_rank, made.failed);
+}
+
 std::uint32_t old_rank(const WorldHandle& self) {
   const World& world = self.state->world;
   return world.old_rank(world.rank());
@@ -683,6 +708,7 @@ void bind_failure(nb::class_<WorldHandle>& world) {
       .def("_agreed", &agreed, nb::arg("request"))
       .def("_ishrink", &ishrink, nb::arg("without"), nb::kw_only(), nb::arg("timeout") = nb::none())
       .def("_shrunk", &shrunk, nb::arg("request"))
+      .def("_take_recovered", &recovered, nb::arg("timeout") = nb::none())
       .def("_failures", &failures, nb::arg("known"), nb::arg("timeout") = nb::none())
       .def(
           "revoke", [](const WorldHandle& self) { self.state->world.revoke(Status()); },
@@ -749,12 +775,12 @@ void bind_worlds(nb::module_& module) {
   world
       .def_static("_local", &local, nb::arg("size"), nb::kw_only(), nb::arg("name") = "world",
                   nb::arg("backends") = nb::none(), nb::arg("timeout") = nb::none(), nb::arg("topology") = "full",
-                  nb::arg("quorum") = "none")
+                  nb::arg("quorum") = nb::none(), nb::arg("recovery") = "manual")
       .def_static("_open", &open_world, nb::arg("size").none(), nb::arg("rank").none(),
                   nb::arg("directory") = nb::none(), nb::kw_only(), nb::arg("name").none(),
                   nb::arg("backends") = nb::none(), nb::arg("driven"), nb::arg("timeout") = nb::none(),
                   nb::arg("store") = nb::none(), nb::arg("seed") = nb::none(), nb::arg("token_file") = nb::none(),
-                  nb::arg("topology") = nb::none(), nb::arg("quorum") = "none")
+                  nb::arg("topology") = nb::none(), nb::arg("quorum") = nb::none(), nb::arg("recovery") = "manual")
       .def_prop_ro("rank", [](const WorldHandle& self) { return self.state->world.rank(); })
       .def_prop_ro("size", [](const WorldHandle& self) { return self.state->world.size(); })
       .def_prop_ro(

@@ -59,6 +59,58 @@ class Arguments(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("not 99.0.0", done.stderr)
 
+    def test_a_wheel_needs_a_python_with_headers(self):
+        old = self.root / "old"
+        old.write_text("#!/bin/sh\necho 'is Python 3.9, and wheels are for 3.10 and later'; exit 1\n")
+        mute = self.root / "mute"
+        mute.write_text("#!/bin/sh\nexit 0\n")
+        (self.root / "empty").mkdir()
+        for program in (old, mute):
+            program.chmod(0o755)
+        for python, why in ((old, "is Python 3.9, and wheels are for 3.10 and later"), (mute, "is no Python that runs"),
+                            (self.root / "empty", "is no Python that runs"), ("no-such", "is no Python that runs")):
+            with self.subTest(python=python):
+                done = self.run_dev("wheel", python)
+                self.assertEqual((done.returncode, done.stdout), (1, ""))
+                self.assertEqual(done.stderr, f"dev: no wheel by '{python}': it {why}\n")
+
+    def functions_of_dev(self, names, call, **environment):
+        """What `call` prints in a shell with these functions of ./dev."""
+        sed = "".join(f"/^{name}() {{/,/^}}/p;" for name in names) + "/^wheel_pythons=/p;/^say()/p;/^die()/p"
+        shell = f"set -eu; . <(sed -n '{sed}' ./dev); {call}"
+        return subprocess.run(["bash", "-c", shell], capture_output=True, text=True, timeout=30, cwd=self.root,
+                              env=os.environ | environment)
+
+    def test_pythons_of_pyenv_and_uv_are_found_once_each(self):
+        places = {"pyenv": "versions/3.14.1", "uv": "cpython-3.14.2-linux-x86_64-gnu", "other": "versions/3.15.0"}
+        for name, place in places.items():
+            folder = self.root / name / place / "bin"
+            folder.mkdir(parents=True)
+            series = "3.15" if name == "other" else "3.14"
+            (folder / "python3").write_text(f"#!/bin/sh\necho {series} cp312 {name}\n")
+            (folder / "python3").chmod(0o755)
+        names = ("python_at", "about_python", "pythons_here")
+        for pyenv, wanted in (("pyenv", ["3.14 cp312 pyenv"]), ("none", ["3.14 cp312 uv"]),
+                              ("other", ["3.14 cp312 uv", "3.15 cp312 other"])):
+            with self.subTest(pyenv=pyenv):
+                done = self.functions_of_dev(names, "pythons_here", PATH="/usr/bin:/bin", PYENV_ROOT=str(self.root / pyenv),
+                                             UV_PYTHON_INSTALL_DIR=str(self.root / "uv"))
+                lines = [line for line in done.stdout.splitlines() if not line.split()[2].startswith("/usr/bin")]
+                self.assertEqual((done.returncode, lines), (0, wanted), done.stderr)
+
+    def test_missing_wheels_are_named_and_end_a_release(self):
+        names = ("tell_missing_wheels",)
+        done = self.functions_of_dev(names, "tell_missing_wheels cp310 cp311 cp312")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        done = self.functions_of_dev(names, "tell_missing_wheels cp311")
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual([line.split(":")[1] for line in done.stderr.splitlines()],
+                         [" no wheel for Python 3.10", " no wheel for Python 3.12 or later"])
+        done = self.functions_of_dev(names, "every_wheel=1; tell_missing_wheels cp310 cp312; echo goes on")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("no wheel for Python 3.11:", done.stderr)
+        self.assertIn("a release has all wheels", done.stderr)
+
     def test_no_command(self):
         self.assertEqual((self.run_dev().returncode, self.run_dev("no").returncode), (2, 2))
 

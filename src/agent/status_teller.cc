@@ -84,7 +84,7 @@ void StatusTeller::close() {
 }
 
 std::size_t StatusTeller::turn(Instant now) {
-  set_next(now + kPeriod);
+  set_next(next_beat(now));
   seat_.beat(now);
   const std::optional<std::uint64_t> stamp_now = stamp();
   if (stamp_now && stamp_now == stamp_ && now < told_at_ + kQuietPeriod) return 0;

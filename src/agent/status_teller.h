@@ -12,6 +12,8 @@
 //
 // Thread rule: under the lane's lock, but for disown_after_fork. Lifetime: a part of its Core.
 
+#include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -28,6 +30,7 @@ class StatusTeller final : public Part {
   static constexpr std::size_t kRowsMax = 16;
   static constexpr Duration kPeriod = std::chrono::seconds(1);
   static constexpr Duration kQuietPeriod = std::chrono::seconds(10);
+  static constexpr std::int64_t kPeriodNs = std::chrono::nanoseconds(kPeriod).count();
 
   explicit StatusTeller(Core& core) : core_(core), seat_(core) {}
 
@@ -43,6 +46,8 @@ class StatusTeller final : public Part {
   std::string path() const { return page_ ? page_->path() : std::string(); }
   std::int64_t opened_at_ns() const { return opened_at_ns_; }
   StatusSeat& seat() { return seat_; }
+  /// All agents of a process tell at the same moments, so that a driver with many of them wakes once for all.
+  static Instant next_beat(Instant now) { return Instant::from_ns((now.ns() / kPeriodNs + 1) * kPeriodNs); }
   void disown_after_fork() {
     if (page_) page_->disown_after_fork();
   }

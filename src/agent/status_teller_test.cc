@@ -58,6 +58,23 @@ class StatusTellerTest : public testing::Test {
   std::vector<std::string> lines_;
 };
 
+TEST_F(StatusTellerTest, AllAgentsTellAtTheSameMoments) {
+  const Agent one = open("one", folder_);
+  const Instant now = core_of(one)->now();
+  const Instant next = StatusTeller::next_beat(now);
+  EXPECT_GT(next, now);
+  EXPECT_LE(next, now + StatusTeller::kPeriod);
+  EXPECT_EQ(StatusTeller::next_beat(next - 1ns), next);
+  EXPECT_EQ(StatusTeller::next_beat(next), next + StatusTeller::kPeriod);
+  Core& core = *core_of(one);
+  core.lane.lock();
+  core.status_teller.turn(next - 1ns);
+  EXPECT_EQ(core.status_teller.next_deadline(), next);
+  core.status_teller.turn(next);
+  EXPECT_EQ(core.status_teller.next_deadline(), next + StatusTeller::kPeriod);
+  core.lane.unlock();
+}
+
 TEST_F(StatusTellerTest, AnAgentHasItsPageFromItsOpeningToItsEnd) {
   {
     const Agent agent = open("one", folder_);

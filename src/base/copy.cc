@@ -6,6 +6,7 @@
 #include "base/copy_kernels.h"
 #include "base/copy_shared_cache.h"
 #include "base/copy_string.h"
+#include "base/cpu_features.h"
 #include "base/spin.h"
 
 namespace hawser::base {
@@ -44,13 +45,13 @@ struct Available {
 Available find_available() {
   Available found;
 #if defined(__x86_64__)
-  // These look at what the operating system saves of the registers, too.
   // Wide registers slow the whole core down on Intel's processors before Ice Lake, which lack VBMI2. On Zen 4 the two
   // differ by less than the noise, on Zen 5 the wide ones copy 4 KiB half as fast again.
-  const bool has_wide = __builtin_cpu_supports("avx512f");
-  const bool is_wide_cheap = has_wide && __builtin_cpu_supports("avx512vbmi2");
+  const CpuFeatures& cpu = cpu_features();
+  const bool has_wide = cpu.avx512f;
+  const bool is_wide_cheap = has_wide && cpu.avx512vbmi2;
   if (is_wide_cheap) found.add(kAvx512Kernels);
-  if (__builtin_cpu_supports("avx2")) found.add(kAvx2Kernels);
+  if (cpu.avx2) found.add(kAvx2Kernels);
   if (has_wide && !is_wide_cheap) found.add(kAvx512Kernels);
   found.add(kSse2Kernels);
 #endif

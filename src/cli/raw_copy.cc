@@ -8,6 +8,8 @@
 #include <immintrin.h>
 #endif
 
+#include "base/cpu_features.h"
+
 namespace hawser::cli {
 namespace {
 
@@ -50,7 +52,7 @@ std::vector<CopyWay> copy_ways(std::uint64_t block_bytes, std::uint64_t total_by
 #if defined(__x86_64__)
   all.push_back(loop("rep movsb", copy_rep));
   // Streaming stores need targets at 32 bytes.
-  if (__builtin_cpu_supports("avx2") && block_bytes % 32 == 0) {
+  if (base::cpu_features().avx2 && block_bytes % 32 == 0) {
     all.push_back(loop("non-temporal stores", copy_streaming));
   }
 #endif

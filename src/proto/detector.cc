@@ -37,6 +37,13 @@ std::optional<Duration> Detector::on_pong(std::uint64_t nonce, Instant now) cons
   return now - pinged_;
 }
 
+bool Detector::hasten(Instant now) {
+  const bool may = !busy_ && silent_intervals_ == 0 && options_.idle_factor > 1 && next_ > now;
+  if (!may || next_ > now + options_.interval) return false;
+  next_ = now;
+  return true;
+}
+
 DetectorAction Detector::poll(Instant now) {
   DetectorAction action;
   if (now < next_) return action;

@@ -9,12 +9,16 @@
 // In a turn: first on_heard for what came in, then poll.
 // Thread rule: one thread at a time.
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
 #include <hawser/time.h>
 
 namespace hawser::proto {
+
+/// In one turn a port asks at most so many peers before their time: more would make the turn long.
+inline constexpr std::size_t kHastenedMax = 32;
 
 struct DetectorOptions {
   Duration interval = std::chrono::milliseconds(250);
@@ -42,6 +46,9 @@ class Detector {
   std::optional<Duration> on_pong(std::uint64_t nonce, Instant now) const;
   /// kFailed is answered once; after it there is only kNone.
   DetectorAction poll(Instant now);
+  /// Moves the ping of an idle peer to `now` if it would come within an interval. A port that wakes for one peer asks
+  /// others in the same turn, and so wakes less often. True: poll has something to do now.
+  bool hasten(Instant now);
   /// A ping went unanswered for an interval.
   bool suspect() const { return options_.judged && silent_intervals_ >= 2; }
   /// When poll has something to do; Instant::max() for never.

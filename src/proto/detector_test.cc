@@ -88,6 +88,29 @@ TEST(Detector, BusyAndIdleChangeThePace) {
   EXPECT_EQ(detector.next_timeout(), at(900));
 }
 
+TEST(Detector, TheFirstPingOfAnIdlePeerMayComeAnIntervalEarlier) {
+  Detector detector(options(), at(0));
+  EXPECT_FALSE(detector.hasten(at(699)));
+  EXPECT_TRUE(detector.hasten(at(700)));
+  EXPECT_EQ(detector.next_timeout(), at(700));
+  EXPECT_FALSE(detector.hasten(at(700))) << "it is due already";
+  EXPECT_EQ(detector.poll(at(700)).kind, Kind::kSendPing);
+  EXPECT_FALSE(detector.hasten(at(750))) << "a ping is out: its interval stays";
+  EXPECT_EQ(detector.poll(at(800)).kind, Kind::kSendPing);
+  EXPECT_EQ(detector.poll(at(900)).kind, Kind::kFailed);
+  EXPECT_FALSE(detector.hasten(at(1000))) << "failed is final";
+}
+
+TEST(Detector, APeerThatSomebodyWaitsForIsNotAskedEarlier) {
+  Detector busy(options(), at(0));
+  busy.set_busy(true, at(0));
+  EXPECT_FALSE(busy.hasten(at(50)));
+  DetectorOptions quick = options();
+  quick.idle_factor = 1;
+  Detector always(quick, at(0));
+  EXPECT_FALSE(always.hasten(at(50))) << "an idle peer is asked as often as a busy one";
+}
+
 TEST(Detector, OurOwnStandstillIsOneMissedInterval) {
   Detector detector(options(), at(0));
   detector.set_busy(true, at(0));

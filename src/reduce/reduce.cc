@@ -2,10 +2,7 @@
 
 #include <array>
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
-
+#include "base/cpu_features.h"
 #include "reduce/kernels.h"
 
 namespace hawser::reduce {
@@ -43,23 +40,14 @@ struct Available {
   void add(const Kernels& kernel) { kernels[count++] = &kernel; }
 };
 
-#if defined(__x86_64__)
-/// Clang's __builtin_cpu_supports does not know of it.
-bool has_f16c() {
-  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
-}
-#endif
-
 Available find_available() {
   Available found;
 #if defined(__x86_64__)
-  // These look at what the operating system saves of the registers, too. Wide registers slow the core down on Intel's
-  // processors before Ice Lake, which lack VBMI2.
-  const bool has_avx2 = __builtin_cpu_supports("avx2") && has_f16c();
-  const bool has_wide = has_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-  const bool is_wide_cheap = has_wide && __builtin_cpu_supports("avx512vbmi2");
+  // Wide registers slow the core down on Intel's processors before Ice Lake, which lack VBMI2.
+  const base::CpuFeatures& cpu = base::cpu_features();
+  const bool has_avx2 = cpu.avx2 && cpu.f16c;
+  const bool has_wide = has_avx2 && cpu.avx512f && cpu.avx512bw && cpu.avx512vl && cpu.avx512dq;
+  const bool is_wide_cheap = has_wide && cpu.avx512vbmi2;
   if (is_wide_cheap) found.add(kAvx512Kernels);
   if (has_avx2) found.add(kAvx2Kernels);
   if (has_wide && !is_wide_cheap) found.add(kAvx512Kernels);

@@ -7,6 +7,7 @@ import importlib
 import importlib.metadata
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -37,6 +38,7 @@ def check_hawser(hawser):
             region.close()
     folder = pathlib.Path(hawser.__file__).parent
     check_command(hawser.__version__)
+    check_kernels()
     check_c_client(folder, hawser.__version__)
 
 
@@ -78,9 +80,21 @@ def check_command(version):
         assert done.stdout == f"hawser {version}\n", done
 
 
+# A compiler's library that answers "no" for every instruction set would make a wheel that copies slowly and else works.
+def check_kernels():
+    flags = re.search(r"^flags\s*:(.*)$", pathlib.Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    if flags is None or "avx2" not in flags.group(1).split():
+        print("this processor has no AVX2: the choice of instructions is not tried")
+        return
+    done = subprocess.run([sys.executable, "-m", "hawser", "bench", "--quick", "--row", "table.bytes1m"], check=True,
+                          capture_output=True, text=True)
+    assert re.search(r"copies by avx(2|512)\b", done.stdout), done.stdout
+
+
 def check_nixl(nixl):
-    names = importlib.metadata.packages_distributions()["nixl"]
-    version = importlib.metadata.version(names[0])
+    # Not packages_distributions: that of Python 3.10 wants a top_level.txt.
+    [version] = {one.version for one in importlib.metadata.distributions()
+                 if any(file.parts[0] == "nixl" for file in one.files or [])}
     assert tuple(int(part) for part in version.split(".")[:2]) >= (1, 5), version
     api = importlib.import_module("nixl._api")
     agent = api.nixl_agent("wheel")

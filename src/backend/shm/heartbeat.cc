@@ -45,9 +45,9 @@ void ShmPath::note_unread() {
 void ShmPath::answer_heartbeat() {
   if (stage_ != Stage::kUp) return;
   const std::uint64_t asked = link_.their_ping().load(std::memory_order_acquire);
-  if (asked != link_.my_pong().load(std::memory_order_relaxed)) {
-    link_.my_pong().store(asked, std::memory_order_release);
-  }
+  if (asked == link_.my_pong().load(std::memory_order_relaxed)) return;
+  link_.my_pong().store(asked, std::memory_order_release);
+  if (detector_) static_cast<void>(detector_->on_heard(port_.now()));  // Its lane turns, so it need not be asked.
 }
 
 bool ShmPath::was_heard() {

@@ -12,6 +12,7 @@
 #include "backend/shm/port.h"
 #include "base/format.h"
 #include "base/try.h"
+#include "proto/detector.h"
 
 namespace hawser::backend::shm {
 namespace {
@@ -68,8 +69,12 @@ void ShmPort::check_deadlines(Instant now) {
 }
 
 void ShmPort::watch_peers(Instant now) {
+  auto asked = static_cast<std::size_t>(
+      std::ranges::count_if(paths_, [now](const auto& path) { return path->next_heartbeat() <= now; }));
+  const bool is_due = asked > 0;  // Else one that was due was heard meanwhile.
   heartbeat_at_ = Instant::max();
   for (const auto& path : paths_) {
+    if (is_due && asked < proto::kHastenedMax && path->hasten_heartbeat(now)) ++asked;
     path->watch_peer(now);
     heartbeat_at(path->next_heartbeat());
   }

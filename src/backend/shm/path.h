@@ -98,6 +98,8 @@ class ShmPath final : public Path {
   /// Asks the peer when that is due, and ends the path when it did not answer for too long.
   void watch_peer(Instant now);
   Instant next_heartbeat() const;
+  /// Asks an idle peer now if that is due soon. True: watch_peer has something to do.
+  bool hasten_heartbeat(Instant now) { return detector_ && stage_ == Stage::kUp && detector_->hasten(now); }
 
   /// Works on a job of this path; ends it when it is finished. Returns what it cost of `limit`.
   std::uint64_t work(Job& job, const TurnBudget& budget, std::uint64_t limit);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "backend/shm/test_host.h"
+#include "proto/detector.h"
 
 namespace hawser::backend::shm {
 namespace {
@@ -387,6 +388,58 @@ TEST_F(ShmPair, ADrivenPeerThatDoesNotTurnIsSilentAfterThreeHeartbeats) {
   EXPECT_EQ(a_.downs[path].code(), Code::kTimedOut);
   EXPECT_EQ(a_.downs[path].scope(), Scope::kPeer);
   EXPECT_NE(a_.downs[path].message().find("driven has been silent"), std::string_view::npos);
+}
+
+/// Connects them while the clock stands at `now`.
+void connect_at(Instant now, TestHost& from, TestHost& to) {
+  Path* const path = from.port().open_path(from.target(to), now).value();
+  to.inbound = nullptr;
+  ASSERT_TRUE(turn_until({}, [&] {
+    from.turn_at(now);
+    to.turn_at(now);
+    return from.ups.contains(path) && to.inbound != nullptr;
+  }));
+}
+
+TEST_F(ShmPair, IdlePeersAreAskedTogether) {
+  TestHost first{"first", folder_.path(), {}, true};
+  TestHost second{"second", folder_.path(), {}, true};
+  TestHost asking{"asking", folder_.path()};
+  const Instant start = Clock::steady().now();
+  connect_at(start, asking, first);
+  connect_at(start + kTestHeartbeat / 2, asking, second);
+  const Instant due = start + 10 * kTestHeartbeat;
+  EXPECT_EQ(asking.port().next_deadline(), due);
+  asking.turn_at(due);
+  EXPECT_EQ(asking.port().next_deadline(), due + kTestHeartbeat) << "the second one was asked, too";
+}
+
+TEST_F(ShmPair, OneTurnAsksNoMorePeersThanItsBound) {
+  constexpr Duration kBetween = std::chrono::microseconds(100);
+  TestHost asking{"asking", folder_.path()};
+  const Instant start = Clock::steady().now();
+  std::vector<std::unique_ptr<TestHost>> peers;
+  for (std::size_t i = 0; i < proto::kHastenedMax + 2; ++i) {
+    peers.push_back(std::make_unique<TestHost>("peer" + std::to_string(i), folder_.path(), Options{}, true));
+    connect_at(start + i * kBetween, asking, *peers.back());
+  }
+  const Instant due = start + 10 * kTestHeartbeat;
+  asking.turn_at(due);
+  const Instant next = due + proto::kHastenedMax * kBetween;
+  EXPECT_EQ(asking.port().next_deadline(), next) << "the first one beyond the bound";
+  asking.turn_at(next);
+  EXPECT_EQ(asking.port().next_deadline(), due + kTestHeartbeat);
+}
+
+TEST_F(ShmPair, APeerThatAsksNeedNotBeAsked) {
+  TestHost asking{"asking", folder_.path(), {}, true};
+  TestHost asked{"asked", folder_.path(), {}, true};
+  const Instant start = Clock::steady().now();
+  connect_at(start, asking, asked);
+  const Instant due = start + 10 * kTestHeartbeat;
+  asking.turn_at(due);
+  asked.turn_at(due);
+  EXPECT_EQ(asked.port().next_deadline(), due + 10 * kTestHeartbeat);
 }
 
 TEST_F(ShmPair, ClosingDeliversWhatWasSentAndTellsThePeer) {

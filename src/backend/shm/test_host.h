@@ -59,8 +59,8 @@ class TestHost {
 
   /// One turn of the lane.
   /// A turn of its own size, so that tests can count turns.
-  void turn(const TurnBudget& budget = {.copy_bytes = 256 * 1024}) {
-    const Instant now = Clock::steady().now();
+  void turn(const TurnBudget& budget = {.copy_bytes = 256 * 1024}) { turn_at(Clock::steady().now(), budget); }
+  void turn_at(Instant now, const TurnBudget& budget = {.copy_bytes = 256 * 1024}) {
     port_->turn(now, budget);
     PortEvent events[16];
     const std::size_t count = port_->poll(events);

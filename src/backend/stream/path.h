@@ -115,6 +115,8 @@ class StreamPath final : public Path {
   void go_down(const Status& why, bool abort = true);
   void say_goodbye(Code code, std::string_view reason);
   bool is_down() const { return phase_ == Phase::kDown; }
+  /// Pings an idle peer in the next turn if that is due soon. True: the path must be turned.
+  bool hasten_ping(Instant now) { return phase_ == Phase::kUp && detector_->hasten(now); }
   /// The agent has heard of it, or asked for it.
   bool is_known() const { return (told_up_ && !is_held_) || !inbound_; }
   /// The network has news of one of its streams.

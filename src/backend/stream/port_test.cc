@@ -445,6 +445,21 @@ TEST(StreamPort, AStoppedPeerIsReportedWithinThreeHeartbeats) {
   EXPECT_EQ(pair.a->done.size(), 1u);
 }
 
+TEST(StreamPort, IdlePeersArePingedTogether) {
+  Pair pair;
+  pair.connect();
+  const Instant due = pair.a->port->next_deadline();
+  pair.now = pair.now + std::chrono::milliseconds(100);
+  pair.open("b");  // Its ping would be due 100 ms later.
+  ASSERT_TRUE(pair.run([&] { return pair.a->up != pair.to_b; }));
+  pair.run([] { return false; }, 1000);
+  pair.now = std::max(pair.now, due);
+  pair.a->collect(pair.now);
+  EXPECT_GE(pair.a->port->next_deadline(), due + std::chrono::milliseconds(250)) << "the pings are out";
+  for (int i = 0; i < 100; ++i) pair.step();
+  EXPECT_TRUE(pair.a->down.empty());
+}
+
 TEST(StreamPort, GlancesFindNothingUntilALookIsDue) {
   Pair pair;
   pair.connect();

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/try.h"
+#include "proto/detector.h"
 
 namespace hawser::backend::stream {
 namespace {
@@ -131,7 +132,11 @@ void StreamPort::wake_due(Instant now) {
   for (const auto& knock : knocks_) shared_.next_due = std::min(shared_.next_due, knock->deadline);
   shared_.next_due = std::min(shared_.next_due, lobby_.surplus_at());
   if (lobby_full_) shared_.next_due = std::min(shared_.next_due, std::max(lobby_.next_room(), now));
+  auto woken = static_cast<std::size_t>(
+      std::ranges::count_if(paths_, [now](const auto& path) { return path->next_deadline() <= now; }));
+  const bool is_due = woken > 0;
   for (const auto& path : paths_) {
+    if (is_due && woken < proto::kHastenedMax && path->hasten_ping(now)) ++woken;
     const Instant due = path->next_deadline();
     if (due <= now) {
       path->activate();

@@ -8,8 +8,8 @@ namespace hawser::base {
 namespace {
 
 [[maybe_unused]] constexpr unsigned kXsaveBit = 27;  // Of leaf 1, ECX: XCR0 can be read.
-constexpr std::uint64_t kAvxState = 0x6;   // XMM and YMM.
-constexpr std::uint64_t kWideState = 0xe6; // And the mask registers and ZMM.
+constexpr std::uint64_t kAvxState = 0x6;             // XMM and YMM.
+constexpr std::uint64_t kWideState = 0xe6;           // And the mask registers and ZMM.
 
 constexpr bool has(std::uint32_t word, unsigned bit) { return (word >> bit & 1) != 0; }
 

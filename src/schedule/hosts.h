@@ -14,7 +14,8 @@ namespace hawser::schedule {
 
 class Hosts {
  public:
-  /// `hosts`: by rank, the number of its host. On each host one rank is the leader: its first one, or `root` on its own.
+  /// `hosts`: by rank, the number of its host. On each host one rank is the leader: its first one, or `root` where that
+  /// is.
   Hosts(std::span<const std::uint32_t> hosts, std::uint32_t rank, std::uint32_t root);
 
   /// There are several, and some rank has a host in common with another: two levels may pay.

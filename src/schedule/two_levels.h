@@ -7,8 +7,8 @@
 // the same slice combine between hosts; each host gathers. So all ranks send between hosts at once, and each sends its
 // slice only. Else leaders do the work between hosts.
 //
-// Source: J. L. Träff, S. Hunold, "Decomposing MPI Collectives for Exploiting Multi-lane Communication", arXiv 1910.13373
-// (the slices are its full-lane all-reduce).
+// Source: J. L. Träff, S. Hunold, "Decomposing MPI Collectives for Exploiting Multi-lane Communication", arXiv
+// 1910.13373 (the slices are its full-lane all-reduce).
 
 #include <cstdint>
 #include <span>

@@ -179,8 +179,8 @@ void WorldCore::learn_hosts() {
 Status WorldCore::shutdown(Duration timeout) {
   const Instant until = agent::inner::now(seat_->agent) + timeout;
   const auto left = [&] { return std::max(until - agent::inner::now(seat_->agent), Duration::zero()); };
-  const Request met = collective({.call = {.operation = What::kBarrier}, .how = settings_digest()},
-                                 {.timeout = std::max(timeout, kLeastTimeout)});
+  Request met = collective({.call = {.operation = What::kBarrier}, .how = settings_digest()},
+                           {.timeout = std::max(timeout, kLeastTimeout)});
   if (Status status = met.wait(Duration::max()); !status.ok()) {
     static_cast<void>(close(left()));
     return status;

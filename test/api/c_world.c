@@ -388,12 +388,12 @@ static void test_sparse(void) {
   REFUSED(hawser_world_is_sparse(worlds[0], NULL), HAWSER_INVALID, "sparse is null");
   uint32_t host = 9;
   MUST(hawser_world_host(worlds[0], 3, &host));
-  EXPECT(host == 0);
+  CHECK(host == 0);
   REFUSED(hawser_world_host(worlds[0], 4, &host), HAWSER_INVALID, "there is no rank 4 among 4");
   REFUSED(hawser_world_host(worlds[0], 3, NULL), HAWSER_INVALID, "host is null");
   hawser_world_info where = {.size = sizeof(where)};
   MUST(hawser_world_info_get(worlds[3], &where));
-  EXPECT(where.host == 0 && where.local_rank == 3 && where.local_size == 4);
+  CHECK(where.host == 0 && where.local_rank == 3 && where.local_size == 4);
   pthread_t threads[RANKS];
   for (int i = 0; i < RANKS; ++i) CHECK(pthread_create(&threads[i], NULL, leave_together, &worlds[i]) == 0);
   for (int i = 0; i < RANKS; ++i) CHECK(pthread_join(threads[i], NULL) == 0);

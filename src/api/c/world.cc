@@ -253,7 +253,8 @@ int hawser_world_host(hawser_world world, uint32_t rank, uint32_t* host) {
     HAWSER_TRY(not_null(call, host, "host"));
     HAWSER_TRY_ASSIGN(const auto its, find<WorldObject>(call, world));
     if (rank >= its->world.size()) {
-      return Status(Code::kInvalid, base::format("{}: there is no rank {} among {}", call, rank, its->world.size()));
+      return Status(Code::kInvalid, std::string(call) + ": there is no rank " + std::to_string(rank) + " among " +
+                                        std::to_string(its->world.size()));
     }
     *host = its->world.host(rank);
     return {};

@@ -409,6 +409,18 @@ void WorldJudge::check_alone(const Deed& deed, const Shrunk& mine) {
   }
 }
 
+/// The new world has more than half of those whose end nobody can have proven. Some may have died since it was decided,
+/// which only makes this easier to meet.
+void WorldJudge::check_majority(const Deed& deed, std::size_t ranks) {
+  const Realm& realm = *deed.realm;
+  std::size_t living = 0;
+  for (std::uint32_t rank = 0; rank < realm.size(); ++rank) {
+    living += (*actors_)[realm.actors[rank]]->is_alive && !realm.parts[rank].is_left ? 1 : 0;
+  }
+  if (2 * ranks > living) return;
+  fail(fmt::format("{} goes on with {} ranks of {} that live, which is no majority", describe(deed), ranks, living));
+}
+
 Realm* WorldJudge::on_shrunk(Deed& deed, const World& world) {
   const std::uint64_t last_good = world.last_good();
   Realm& parent = *deed.realm;
@@ -427,7 +439,10 @@ Realm* WorldJudge::on_shrunk(Deed& deed, const World& world) {
       fail(fmt::format("{} left out {}, which lives", describe(deed), (*actors_)[actor]->name));
     }
   }
-  if (has_majority_) check_alone(deed, {.actors = actors, .failed = failed});
+  if (has_majority_) {
+    check_majority(deed, actors.size());
+    check_alone(deed, {.actors = actors, .failed = failed});
+  }
   check_same(deed, {.actors = actors, .failed = failed});
   const Part& part = part_of(deed);
   for (std::uint64_t number = parent.first_number; number <= last_good; ++number) {

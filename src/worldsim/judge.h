@@ -111,6 +111,7 @@ class WorldJudge {
   void check_lost_letters();
   void check_misfit(const Deed& deed);
   void check_alone(const Deed& deed, const Shrunk& mine);
+  void check_majority(const Deed& deed, std::size_t ranks);
 
   sim::Universe& universe_;
   std::string failure_;

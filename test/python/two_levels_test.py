@@ -2,13 +2,12 @@
 
 import json
 import os
-import pathlib
 import sys
 
 from conftest import SCALE
 from two_hosts import hosts, start_python  # noqa: F401 (hosts is a fixture)
 
-HAWSER = str(pathlib.Path(os.environ["HAWSER_TEST_BUILD"]) / "bin" / "hawser")
+HAWSER = os.path.join(os.environ["TEST_BUILD"], "bin", "hawser")
 
 RANK = """
 import os, sys
@@ -50,8 +49,10 @@ for process in started:
     assert process.stdout.readline() == "done\\n"
 print(subprocess.run([hawser, "top", "world", "--once", "--json"], check=True, stdout=subprocess.PIPE, text=True).stdout)
 for process in started:
-    process.communicate("\\n")
-    assert process.returncode == 0
+    process.stdin.write("\\n")
+    process.stdin.flush()
+for process in started:
+    assert process.wait() == 0
 """
 
 

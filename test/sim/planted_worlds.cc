@@ -1,7 +1,7 @@
 // planted_worlds: plants one bug in worlds and asks whether their simulator finds it.
 //
 // usage: planted_worlds --list
-//        planted_worlds NAME [SEEDS]
+//        planted_worlds NAME [SEEDS [FIRST]]
 //        planted_worlds none SEEDS      the same build without a bug: no seed may fail
 //
 // Exit status 0: a seed within the bound failed, with the complaint that such a bug must bring; 1: it was not found, or
@@ -24,7 +24,7 @@ using namespace hawser;
 
 static_assert(base::kCanPlant, "this program is of the build with planted bugs");
 
-int find(const worldsim::PlantedBug& bug, std::uint64_t seeds) {
+int find(const worldsim::PlantedBug& bug, std::uint64_t seeds, std::uint64_t first) {
   std::string complaint;
   std::uint64_t found = 0;
   const auto look = [&](std::uint64_t seed, const worldsim::Run& run) {
@@ -33,9 +33,10 @@ int find(const worldsim::PlantedBug& bug, std::uint64_t seeds) {
     found = seed;
     return false;
   };
-  worldsim::run_batch({.first = 1, .count = seeds, .mode = bug.mode, .plant = bug.bug, .on_run = look});
+  worldsim::run_batch({.first = first, .count = seeds, .mode = bug.mode, .plant = bug.bug, .on_run = look});
   if (found == 0) {
-    fmt::print("FAILED: {} was not found in {} seeds of mode {}\n", bug.name, seeds, simulation::to_string(bug.mode));
+    fmt::print("FAILED: {} was not found in {} seeds of mode {} from {} on\n", bug.name, seeds,
+               simulation::to_string(bug.mode), first);
     return 1;
   }
   fmt::print("{}: found by seed {} of mode {}: {}\n", bug.name, found, simulation::to_string(bug.mode), complaint);
@@ -60,14 +61,17 @@ int run_clean(std::uint64_t seeds) {
 int main(int count, char** words) {
   const std::string_view name = count > 1 ? words[1] : "";
   const std::uint64_t seeds = count > 2 ? std::strtoull(words[2], nullptr, 10) : 0;
+  const std::uint64_t first = count > 3 ? std::strtoull(words[3], nullptr, 10) : 0;
   if (name == "--list") {
     for (const auto& bug : worldsim::kPlantedBugs) fmt::print("{}\n", bug.name);
     return 0;
   }
   if (name == "none" && seeds > 0) return run_clean(seeds);
   for (const auto& bug : worldsim::kPlantedBugs) {
-    if (bug.name == name) return find(bug, seeds > 0 ? seeds : worldsim::kPlantedSeedsMax);
+    if (bug.name == name) {
+      return find(bug, seeds > 0 ? seeds : worldsim::kPlantedSeedsMax, first > 0 ? first : bug.first);
+    }
   }
-  fmt::print(stderr, "usage: planted_worlds --list | NAME [SEEDS] | none SEEDS\n");
+  fmt::print(stderr, "usage: planted_worlds --list | NAME [SEEDS [FIRST]] | none SEEDS\n");
   return 2;
 }

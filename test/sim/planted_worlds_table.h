@@ -19,6 +19,7 @@ struct PlantedBug {
   std::string_view name;
   sim::Mode mode;
   std::array<std::string_view, 4> complaints;
+  std::uint64_t first = 1;  ///< The first seed: a rare one begins not far from where it is found.
 };
 
 using base::Planted;
@@ -32,7 +33,7 @@ inline constexpr PlantedBug kPlantedBugs[] = {
     {Planted::kOlderReceivePassed, "older_receive_passed", sim::Mode::kStream, {"overtaken"}},
     {Planted::kPartEndsReceive, "part_ends_receive", sim::Mode::kStream, {"torn", "other bytes"}},
     {Planted::kFetchedIsTaken, "fetched_is_taken", sim::Mode::kMapped, {"torn", "other bytes"}},
-    {Planted::kGoneUntold, "gone_untold", sim::Mode::kStream, {"though a letter waits"}},
+    {Planted::kGoneUntold, "gone_untold", sim::Mode::kStream, {"though a letter waits"}, 7500},
     {Planted::kAskedKept, "asked_kept", sim::Mode::kStream, {"has not ended", "it was answered before"}},
     {Planted::kEarlyWordsLost, "early_words_lost", sim::Mode::kStream, {"do not come to an end", "has not ended"}},
     {Planted::kClosedForgotten, "closed_forgotten", sim::Mode::kStream, {"keeps messages"}},
@@ -48,7 +49,7 @@ inline constexpr PlantedBug kPlantedBugs[] = {
      {"though nothing held it up", "goes on, though", "before its deadline"}},
     {Planted::kLastGoodClaimed, "last_good_claimed", sim::Mode::kStream, {"did not here"}},
     {Planted::kShrinksAsSeen, "shrinks_as_seen", sim::Mode::kStream, {"other ranks"}},
-    {Planted::kQuorumIgnored, "quorum_ignored", sim::Mode::kStream, {"made a second world"}},
+    {Planted::kQuorumIgnored, "quorum_ignored", sim::Mode::kStream, {"which is no majority", "made a second world"}},
     {Planted::kCourtSkipped,
      "court_skipped",
      sim::Mode::kStream,

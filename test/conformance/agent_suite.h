@@ -82,6 +82,8 @@ class Conformance : public testing::TestWithParam<Setting> {
   Environment& env() { return *env_; }
   bool self() const { return GetParam().self; }
   const std::string& backend() const { return GetParam().backend.name; }
+  /// The one plug-in that this suite runs over.
+  bool is_plugin() const { return backend() == "mailslot"; }
 
   /// Options as all tests use them, but for what a test is about.
   AgentOptions options(std::string name) const;

@@ -44,8 +44,9 @@ class ForkList {
   }
 
  private:
-  static constexpr std::size_t kBlockFds = 4096;
-  static constexpr std::size_t kBlocks = 256;  ///< 1,048,576 descriptors; higher ones are not listed.
+  // An agent has the array and mostly one block: 1 KiB each, which together is the least there can be.
+  static constexpr std::size_t kBlockFds = 8192;
+  static constexpr std::size_t kBlocks = 128;  ///< 1,048,576 descriptors; higher ones are not listed.
   struct Block {
     std::array<std::atomic<std::uint64_t>, kBlockFds / 64> words{};
   };

@@ -17,7 +17,7 @@ Hosts::Hosts(std::span<const std::uint32_t> hosts, std::uint32_t rank, std::uint
   std::map<std::uint32_t, std::vector<std::uint32_t>> ranks;
   for (std::uint32_t each = 0; each < hosts.size(); ++each) ranks[hosts[each]].push_back(each);
   std::vector<std::uint32_t>& roots = ranks[hosts[root]];
-  std::ranges::rotate(roots.begin(), std::ranges::find(roots, root), roots.end());
+  std::rotate(roots.begin(), std::ranges::find(roots, root), roots.end());  // clang 14 cannot parse ranges::rotate.
   leaders_.push_back(root);
   for (const auto& [host, its] : ranks) {
     if (host != hosts[root]) leaders_.push_back(its.front());

@@ -17,7 +17,7 @@ std::vector<std::uint32_t> ranks_to_leave_out(std::uint32_t size, std::vector<Lo
     if (one > other) std::swap(one, other);
   }
   std::ranges::sort(losses);
-  losses.erase(std::ranges::unique(losses).begin(), losses.end());
+  losses.erase(std::unique(losses.begin(), losses.end()), losses.end());  // Not of ranges: clang 14 cannot parse it.
   while (!losses.empty()) {
     std::vector<std::uint32_t> counts(size);
     for (const auto& [one, other] : losses) {

@@ -25,8 +25,8 @@ TEST_P(Conformance, OnePlanIsSubmittedTenThousandTimes) {
     ASSERT_EQ(seen, i);
   }
   const AgentCounters counters = a().counters();
-  EXPECT_EQ(counters.total.writes, 10'000U);
-  EXPECT_EQ(counters.total.bytes_written, 640'000U);
+  EXPECT_EQ(counters.total.writes, kTimes);
+  EXPECT_EQ(counters.total.bytes_written, 64 * kTimes);
   EXPECT_EQ(counters.transfers_in_flight_gauge, 0U);
 }
 

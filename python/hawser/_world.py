@@ -251,6 +251,10 @@ def _shrink(self: _hawser.World, without: Sequence[int] = (), *, timeout: Any = 
     return made
 
 
+# Seconds: between two looks for an event, and of a look, in which a world without a driver makes progress.
+_RECOVERY_LOOK, _RECOVERY_TURN = 0.02, 0.001
+
+
 class Recovered(NamedTuple):
     """The runtime has shrunk a world after a failure."""
 
@@ -271,9 +275,11 @@ def _recovered(self: _hawser.World, timeout: Any = None) -> Recovered:
 async def _recoveries(self: _hawser.World) -> AsyncIterator[Recovered]:
     world = self
     while True:
-        wait = functools.partial(world._take_recovered, 1.0)
-        event = await asyncio.get_running_loop().run_in_executor(None, wait)
-        if event is not None:
+        # An event is given once. A thread that took it could not give it back to a task that is cancelled meanwhile.
+        event = world._take_recovered(_RECOVERY_TURN)
+        if event is None:
+            await asyncio.sleep(_RECOVERY_LOOK)
+        else:
             made = Recovered(*event)
             _worlds.add(made.world)
             world = made.world

@@ -478,6 +478,35 @@ def test_a_world_recovers_by_itself(tmp_path):
     assert told == [(0, [(0, [1], 4), (0, [2], 3)]), (2, [(2, [1], 4), (1, [2], 3)]), (4, [(4, [1], 4), (3, [2], 3)])]
 
 
+@pytest.mark.parametrize("driven", [True, False])
+def test_a_task_that_is_cancelled_loses_no_event(tmp_path, driven):
+    folder = hawser.file_directory(str(tmp_path))
+    worlds = {}
+
+    def open_one(rank):
+        worlds[rank] = World.open(3, rank, folder, name="w", timeout=60, recovery="automatic", driven=rank != 0 or driven)
+
+    threads = [threading.Thread(target=open_one, args=(rank,)) for rank in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    async def look_impatiently():
+        first = asyncio.ensure_future(anext(worlds[0].recoveries()))
+        await asyncio.sleep(0.01)  # It waits now.
+        first.cancel()
+        await asyncio.wait([first])
+        worlds[2].close()
+        await asyncio.sleep(1.5)  # The event comes while nobody asks for it.
+        return await asyncio.wait_for(anext(worlds[0].recoveries()), 20)
+
+    event = asyncio.run(look_impatiently())
+    assert (event.failed, event.world.size) == ([2], 2)
+    worlds[1].recovered(20).world.close()
+    event.world.close()
+
+
 def test_recovery_policies():
     with pytest.raises(hawser.InvalidError, match="none of manual, automatic and abort"):
         World.local(2, recovery="sometimes")

@@ -49,7 +49,8 @@ std::size_t GrantService::expire(Instant now) {
     std::unique_ptr<Tenancy>& its = session->tenancies[place()];
     if (its == nullptr) its = std::make_unique<Untold>();
     session->has_tenancies = true;
-    static_cast<Untold&>(*its).ends.push_back(grant);
+    std::vector<wire::GrantUsed>& ends = static_cast<Untold&>(*its).ends;
+    if (ends.size() < kGrantEndsMax) ends.push_back(grant);
     carrier_.serve(*session, now);
   }
   return ended.size();

@@ -19,6 +19,8 @@
 
 namespace hawser::agent {
 
+/// Ends that one owner has not been told. An owner that takes no more of them closes those grants at their expiry.
+inline constexpr std::size_t kGrantEndsMax = 65'536;
 inline constexpr std::uint32_t kGrantsWindow = 256;  ///< Words of a peer that wait to be read; they are read at once.
 
 class GrantService final : public Service {
@@ -44,7 +46,7 @@ class GrantService final : public Service {
 
  private:
   class Use;
-  /// What the owner has not been told, in order. Each is of another grant, of which owners have limits.grants at most.
+  /// What the owner has not been told, in order. At most kGrantEndsMax: an owner may lie about its own bound.
   struct Untold final : Tenancy {
     std::vector<wire::GrantUsed> ends;
   };

@@ -110,6 +110,20 @@ TEST_F(GrantServiceTest, AHolderTellsItsOwnerOfTheEndOnce) {
   EXPECT_EQ(service_.expire({}), 0u);
 }
 
+TEST_F(GrantServiceTest, AnOwnerThatTakesNothingCostsABoundedMemory) {
+  answer_ = Sent::kNoCredit;
+  const auto use = service_.make_use(peer_, {.index = 7, .generation = 2, .key = {1, 2}});
+  for (std::size_t i = 0; i < kGrantEndsMax; ++i) use->end();
+  service_.expire({});
+  EXPECT_EQ(service_.left(*peer_->session), kGrantEndsMax);
+  use->end();
+  EXPECT_EQ(service_.expire({}), 1u);
+  EXPECT_EQ(service_.left(*peer_->session), kGrantEndsMax);
+  answer_ = Sent::kYes;
+  EXPECT_TRUE(pump());
+  EXPECT_EQ(said_.size(), kGrantEndsMax);
+}
+
 TEST_F(GrantServiceTest, NobodyIsToldOnceTheOwnerIsGone) {
   const auto use = service_.make_use(peer_, {.index = 7, .generation = 2, .key = {1, 2}});
   use->end();

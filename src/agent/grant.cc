@@ -61,15 +61,7 @@ std::shared_ptr<const RemoteRegion> granted_region(Core& core, const std::shared
   const auto same = known.lock();
   const bool is_same = same != nullptr && same->generation == grant.generation && same->key == grant.key;
   if (is_same && same->grant.has_value()) return same;
-  auto made = std::make_shared<RemoteRegion>();
-  made->peer = owner;
-  made->index = grant.index;
-  made->generation = grant.generation;
-  made->key = grant.key;
-  made->size = grant.size;
-  made->rights = grant.rights;
-  made->device = grant.device;
-  made->name = std::move(grant.region_name);
+  auto made = remote_region(owner, grant, std::move(grant.region_name));
   made->extras = std::move(grant.extras);
   const Duration lifetime = std::chrono::milliseconds(grant.lifetime_ms);
   made->grant =

@@ -44,15 +44,7 @@ Result<Peer> take_anew(const Agent& agent, wire::Card card) {
 
 std::shared_ptr<const RemoteRegion> region_told(const Peer& peer, const wire::Card& card,
                                                 const wire::CardRegion& told) {
-  auto region = std::make_shared<RemoteRegion>();
-  region->peer = core_of(peer);
-  region->index = told.index;
-  region->generation = told.generation;
-  region->key = told.key;
-  region->size = told.size;
-  region->rights = told.rights;
-  region->device = told.device;
-  region->name = told.name;
+  auto region = remote_region(core_of(peer), told, std::string(told.name));
   for (std::uint32_t i = 0; i < card.backends.size(); ++i) {
     if (const std::string_view extra = card.extra_of(told, i); !extra.empty()) {
       region->extras.emplace_back(card.backends[i].name, extra);

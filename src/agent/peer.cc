@@ -38,15 +38,7 @@ std::shared_ptr<const RemoteRegion> make_remote(const std::shared_ptr<PeerCore>&
     HAWSER_REQUIRES(peer->mutex) {
   std::weak_ptr<const RemoteRegion>& known = peer->handle_of(region.index);
   if (auto same = known.lock(); same && same->generation == region.generation && same->key == region.key) return same;
-  auto made = std::make_shared<RemoteRegion>();
-  made->peer = peer;
-  made->index = region.index;
-  made->generation = region.generation;
-  made->key = region.key;
-  made->size = region.size;
-  made->rights = region.rights;
-  made->device = region.device;
-  made->name = region.name;
+  auto made = remote_region(peer, region, std::string(region.name));
   for (const wire::CardBackend& backend : peer->card->backends()) {
     if (region.extra_count == 0) break;
     const std::string_view extra = peer->card->extra(region, backend.name);
@@ -61,15 +53,7 @@ std::shared_ptr<const RemoteRegion> make_own(const std::shared_ptr<PeerCore>& se
   const base::MutexLock lock(self->mutex);
   std::weak_ptr<const RemoteRegion>& known = self->handle_of(entry.index);
   if (auto same = known.lock(); same && same->generation == entry.generation) return same;
-  auto made = std::make_shared<RemoteRegion>();
-  made->peer = self;
-  made->index = entry.index;
-  made->generation = entry.generation;
-  made->key = entry.key;
-  made->size = entry.size;
-  made->rights = entry.rights;
-  made->device = entry.device;
-  made->name = entry.name;
+  auto made = remote_region(self, entry, entry.name);
   known = made;
   return made;
 }

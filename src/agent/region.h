@@ -39,11 +39,11 @@ struct LocalRegion {
   std::uint32_t users = 0;      ///< Transfers in flight that touch it from this side. Under the lane's lock.
   std::uint32_t watchers = 0;   ///< Threads that wait for a word of it. Under the lane's lock.
   std::uint32_t newcomers = 0;  ///< Backends that are being added and told of it just now. Under the lane's lock.
-  /// Of an unlisted one: what backends want its holders to know. Under the lane's lock.
+  /// An unlisted region: what backends want its holders to know. Under the lane's lock.
   RegionExtras extras = {};
-  /// Of a grant: the region that it is a part of. Set once, under the lane's lock.
+  /// A grant: the region that it is a part of; else null. Set once, under the lane's lock.
   std::shared_ptr<LocalRegion> parent = {};
-  std::uint32_t grants = 0;  ///< Of this region, that are not closed, or are being made. Under the lane's lock.
+  std::uint32_t grants = 0;  ///< How many grants of this region are open or being made. Under the lane's lock.
   bool is_ending = false;    ///< A grant that a job is to close. Under the lane's lock.
   /// Who used it when its agent let go of it; nobody knows any more when that ends. Under the lane's lock.
   std::string left_to = {};
@@ -88,8 +88,23 @@ struct RemoteRegion {
   /// Per backend name, what its card entry says beyond the key. Mostly empty.
   std::vector<std::pair<std::string, std::string>> extras;
   std::optional<GrantTerms> grant;  ///< It came by a grant, and no card names it.
-  std::shared_ptr<OneUse> once;     ///< Of a grant for one transfer; else null.
+  std::shared_ptr<OneUse> once;     ///< The grant is for one transfer; else null.
 };
+
+/// The peer's region as a card's entry, a grant or this agent's own table tells of it, without extras.
+template <typename Told>
+std::shared_ptr<RemoteRegion> remote_region(std::weak_ptr<PeerCore> peer, const Told& told, std::string name) {
+  auto made = std::make_shared<RemoteRegion>();
+  made->peer = std::move(peer);
+  made->index = told.index;
+  made->generation = told.generation;
+  made->key = told.key;
+  made->size = told.size;
+  made->rights = told.rights;
+  made->device = told.device;
+  made->name = std::move(name);
+  return made;
+}
 
 /// kDenied: why the grant of this region serves no more.
 Status grant_ended(const RemoteRegion& region, std::string_view call, Instant now);

@@ -1,13 +1,11 @@
 """Three hosts with a cable between each two of them, one of which is cut: both ranks at its ends live, and reach the third."""
 
 import os
-import shutil
-import subprocess
 
 import pytest
 
 from conftest import SCALE
-from two_hosts import ip, start_python
+from two_hosts import ip, lay_cable, namespaces, start_python
 
 HOSTS = [f"hwthree{os.getpid()}{each}" for each in "abc"]
 
@@ -41,26 +39,11 @@ except (hawser.DisconnectedError, hawser.DeniedError) as error:
 
 @pytest.fixture
 def hosts():
-    if os.geteuid() != 0:
-        pytest.skip("needs root for namespaces")
-    if not shutil.which("ip") or not shutil.which("unshare"):
-        pytest.skip("needs the programs ip and unshare")
-    try:
-        for name in HOSTS:
-            ip("netns", "add", name)
-            ip("-n", name, "link", "set", "lo", "up")
+    with namespaces(HOSTS):
         for one, other in ((0, 1), (0, 2), (1, 2)):
-            a, b, cable = HOSTS[one], HOSTS[other], f"cable{one}{other}"
-            ip("link", "add", cable, "netns", a, "type", "veth", "peer", "name", cable, "netns", b)
-            for name, last in ((a, 1), (b, 2)):
-                ip("-n", name, "addr", "add", f"10.79.{one}{other}.{last}/24", "dev", cable)
-                ip("-n", name, "link", "set", cable, "up")
+            lay_cable(f"cable{one}{other}", HOSTS[one], f"10.79.{one}{other}.1/24", HOSTS[other],
+                      f"10.79.{one}{other}.2/24")
         yield HOSTS
-    except subprocess.CalledProcessError as error:
-        pytest.skip(f"no network namespaces here: {error.stderr.strip()}")
-    finally:
-        for name in HOSTS:
-            subprocess.run(["ip", "netns", "del", name], capture_output=True)
 
 
 def run_ranks(hosts, folder, cut, *arguments):

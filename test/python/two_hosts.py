@@ -1,6 +1,7 @@
 """Two hosts for tests: network, mount and process-id namespaces of their own, and a cable between them. Needs root, `ip` and
 `unshare`. The addresses are 10.78.0.1 and 10.78.0.2."""
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -19,26 +20,38 @@ def ip(*arguments):
     subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True)
 
 
-@pytest.fixture
-def hosts():
+def lay_cable(name, one, one_address, other, other_address):
+    """A cable of that name between two hosts, with an address at each end."""
+    ip("link", "add", name, "netns", one, "type", "veth", "peer", "name", name, "netns", other)
+    for host, address in ((one, one_address), (other, other_address)):
+        ip("-n", host, "addr", "add", address, "dev", name)
+        ip("-n", host, "link", "set", name, "up")
+
+
+@contextlib.contextmanager
+def namespaces(names):
+    """Network namespaces without cables, while the block runs. The test is skipped where there can be none."""
     if os.geteuid() != 0:
         pytest.skip("needs root for namespaces")
     if not shutil.which("ip") or not shutil.which("unshare"):
         pytest.skip("needs the programs ip and unshare")
     try:
-        for name in HOSTS:
+        for name in names:
             ip("netns", "add", name)
             ip("-n", name, "link", "set", "lo", "up")
-        ip("link", "add", "cable", "netns", HOSTS[0], "type", "veth", "peer", "name", "cable", "netns", HOSTS[1])
-        for name, address in zip(HOSTS, ("10.78.0.1/24", "10.78.0.2/24")):
-            ip("-n", name, "addr", "add", address, "dev", "cable")
-            ip("-n", name, "link", "set", "cable", "up")
-        yield HOSTS
+        yield names
     except subprocess.CalledProcessError as error:
         pytest.skip(f"no network namespaces here: {error.stderr.strip()}")
     finally:
-        for name in HOSTS:
+        for name in names:
             subprocess.run(["ip", "netns", "del", name], capture_output=True)
+
+
+@pytest.fixture
+def hosts():
+    with namespaces(HOSTS):
+        lay_cable("cable", HOSTS[0], "10.78.0.1/24", HOSTS[1], "10.78.0.2/24")
+        yield HOSTS
 
 
 def start(host, *inner, **environment):

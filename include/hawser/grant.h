@@ -56,7 +56,7 @@ class HAWSER_API Grant {
   Grant() = default;
   explicit Grant(std::shared_ptr<const agent::GrantCore> core) : core_(std::move(core)) {}
 
-  /// What the holder imports. Whoever has the bytes may use the grant, unless it is bound to a peer: treat them as a
+  /// The holder imports these. Everybody who has them may use the grant, unless it is bound to a peer: treat them as a
   /// password. Empty for an empty handle. Lives as long as a copy of this handle.
   std::string_view bytes() const;
   /// Whether it has ended, and nobody touches the memory by it any more. Only looks.

@@ -337,7 +337,7 @@ class HAWSER_API World {
   std::shared_ptr<runtime::WorldCore> core_;
 };
 
-/// The runtime has shrunk a world after a failure. Whoever drops it unused closes the rank.
+/// The runtime has shrunk a world after a failure. A program that drops this without using `world` closes its rank.
 struct Recovered {
   World world;                        ///< The next one. The world before stays revoked.
   std::uint32_t old_rank = 0;         ///< What this rank was in the world before.

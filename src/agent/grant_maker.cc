@@ -9,7 +9,7 @@
 namespace hawser::agent {
 namespace {
 
-/// Of an expiry; 0: it does not expire.
+/// The expiry as the bytes tell it, rounded up. 0: the grant does not expire.
 std::uint64_t lifetime_ms(Duration expiry) {
   constexpr Duration kMillisecond = std::chrono::milliseconds(1);
   if (expiry == Duration::max()) return 0;
@@ -129,7 +129,7 @@ Result<std::shared_ptr<const GrantCore>> GrantMaker::make(const std::shared_ptr<
     its_.ends.note_added();
   }
   if (status.ok()) {
-    if (wish.expiry != Duration::max()) its_.lane.wake();  // Who sleeps must not sleep beyond it.
+    if (wish.expiry != Duration::max()) its_.lane.wake();  // A driver that sleeps must wake in time for the expiry.
     return std::shared_ptr<const GrantCore>(std::move(core));
   }
   its_.closer.drop(core->region);

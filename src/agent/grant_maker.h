@@ -26,11 +26,11 @@ namespace hawser::agent {
 
 /// What stands behind the owner's handle.
 struct GrantCore {
-  std::shared_ptr<LocalRegion> region;  ///< Of its own.
+  std::shared_ptr<LocalRegion> region;  ///< The grant's own, a part of its parent's memory.
   std::string bytes;
 };
 
-/// What is asked for.
+/// What the owner asks for.
 struct GrantWish {
   std::uint64_t offset = 0, size = 0;
   Rights rights = Rights::kNone;

@@ -43,7 +43,7 @@ Status overdue(const Slot& slot, Instant now) {
   return is_up ? status : status.because(session->last_failure);
 }
 
-/// Of a plan with grants for one transfer each.
+/// Refuses a plan of which some grant, which is for one transfer, has had it.
 Status check_use(const PlanCore& plan) {
   for (const auto& region : plan.remotes) {
     if (region->once == nullptr || !region->once->has_begun()) continue;
@@ -69,7 +69,7 @@ void end_use(Slot& slot) {
   }
 }
 
-/// What a refusal means for a plan with grants.
+/// Tells a refusal by the owner as the end of the grant; a plan without grants keeps the status.
 Status of_grant(const PlanCore& plan, const Status& status, Instant now) {
   for (const auto& region : plan.remotes) {
     if (!region->grant) continue;

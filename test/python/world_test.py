@@ -442,8 +442,11 @@ def recover_twice(rank, folder, results):
 
     async def follow():
         nonlocal world
-        if rank == 1:
+        if rank == 1:  # Once all others are in: who dies before takes their `open` down with it.
+            for _ in range(4):
+                world.recv(tag=8)
             os.kill(os.getpid(), signal.SIGKILL)
+        world.send(b"in", dest=1, tag=8)
         async for event in world.recoveries():
             told.append((event.old_rank, event.failed, event.world.size))
             world = event.world

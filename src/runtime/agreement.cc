@@ -133,7 +133,19 @@ void Agreement::propose_if_complete() {
 
 void Agreement::decide_if_accepted() {
   if (!now_.has_proposed || leader_ != rank_) return;
-  if (missing_accepts().empty() || planted(Planted::kDecidesEarly)) decide(AgreementValue(now_.accepted));
+  if (!missing_accepts().empty() && !planted(Planted::kDecidesEarly)) return;
+  AgreementValue decided = now_.accepted;
+  if (decided.calls == kCallsShrinkByMajority && !has_majority()) {
+    add(decided, {.flag = decided.flag, .last_good = decided.last_good, .failed = failed_, .dead = dead_});
+  }
+  decide(decided);
+}
+
+/// Whether the proposal was accepted by more than half of the ranks whose end is not proven.
+bool Agreement::has_majority() const {
+  if (planted(Planted::kDecidesAlone)) return true;
+  const auto accepted = static_cast<std::ptrdiff_t>(now_.accepts.size()) + 1;
+  return accepted > std::ranges::count(dead_, false) / 2;
 }
 
 /// A leader tells the others, also of a decision that it has heard from one of them.

@@ -25,7 +25,7 @@
 #include "runtime/calls.h"
 #include "runtime/collective.h"
 #include "runtime/collective_call.h"
-#include "runtime/court.h"
+#include "runtime/hearing.h"
 #include "runtime/mailbox.h"
 #include "runtime/rank_seat.h"
 #include "runtime/recovery.h"
@@ -178,15 +178,14 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   Status not_the_same(const Peer& by, std::uint64_t number) const;
   Status why_not() const;
   Status departed(std::uint32_t rank) const;
-  void open_court();
+  void open_hearing();
   void note_lost(std::uint32_t rank, const Status& cause);
   void note_dead(std::uint32_t rank);
   void convict(std::uint32_t rank);
-  void watch_court();
+  void on_decided(Instant now);
   void tell_revoked(Instant now);
-  void on_court_late();
   /// Ranks have lost each other. Nobody votes until it is decided who failed.
-  bool is_undecided() const { return court_ != nullptr && court_->is_open(); }
+  bool is_undecided() const { return hearing_ != nullptr && hearing_->is_undecided(); }
   void note_failure(std::uint32_t rank, const Status& cause);
   std::vector<bool> dead() const;
   Status check_quorum(std::uint32_t left, std::uint32_t dead) const;
@@ -200,6 +199,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   std::vector<std::uint32_t> root_ranks_;  ///< By rank: what it is in the world that was opened.
   std::vector<std::uint64_t> host_ids_;    ///< By rank, as all have told when they entered.
   std::vector<std::uint32_t> hosts_;
+  std::uint64_t hosts_digest_ = 0;
   std::vector<Peer> ranks_;
   std::unordered_set<const void*> members_;  ///< Their sources.
   std::uint64_t nonce_ = 0;
@@ -215,15 +215,9 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   std::shared_ptr<Accord> accord_;        ///< From the world's beginning on,
   std::shared_ptr<Calls> calls_;          ///< and this.
   Status excluded_;                       ///< The others hold this rank for failed.
-  std::unique_ptr<Court> court_;          ///< Of a full world.
+  std::unique_ptr<Hearing> hearing_;      ///< Of a full world, as long as the others do not hold this rank for failed.
   std::map<std::uint32_t, Status> lost_;  ///< Ranks that this one has lost, and why.
   bool revokes_later_ = false;            ///< The others are told of the end once the court has decided.
-  struct CourtAlarm final : runtime::Operation, Listener {
-    explicit CourtAlarm(WorldCore& its) : Operation(OperationKind::kSeveral), world(its) { listener = this; }
-    void on_late(runtime::Operation&, Instant) override { world.on_court_late(); }
-    WorldCore& world;
-    bool is_set = false, has_settled = false;
-  } court_alarm_{*this};
   Recovery recovery_;
   Status aborted_;                                 ///< By RecoveryPolicy::kAbort.
   std::map<std::uint64_t, std::uint32_t> groups_;  ///< By members: how many there were.

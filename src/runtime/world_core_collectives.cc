@@ -53,6 +53,7 @@ std::shared_ptr<Collective> WorldCore::make_collective(CollectiveCall call, cons
   what.reproducible = options.reproducible;
   if (!is_sparse()) what.hosts = hosts_;
   const schedule::Algorithm algorithm = schedule::choices(what, schedule::CostModel())[0].algorithm;
+  if (algorithm == schedule::Algorithm::kTwoLevels) call.how += hosts_digest_;
   auto made = std::make_shared<Collective>();
   made->name = schedule::to_string(what.operation);
   made->world = nonce_;

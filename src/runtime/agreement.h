@@ -95,6 +95,8 @@ class Agreement {
   void hear_now(std::uint32_t from, const AgreementMessage& message);
   template <typename Missing>
   std::vector<std::uint32_t> others_where(Missing missing) const;
+  /// How many others have not failed.
+  std::size_t others() const;
   std::vector<std::uint32_t> missing_votes() const;
   std::vector<std::uint32_t> missing_accepts() const;
 

@@ -101,7 +101,10 @@ Status WorldCore::begin_world(std::vector<Peer> ranks, std::uint64_t nonce) {
 void WorldCore::begin_under_lane(std::vector<Peer> ranks, std::uint64_t nonce, Instant now) {
   nonce_ = nonce;
   ranks_ = std::move(ranks);
-  for (const Peer& peer : ranks_) members_.insert(source_of(peer));
+  for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+    members_.insert(source_of(ranks_[rank]));
+    rank_by_source_.emplace(source_of(ranks_[rank]), rank);
+  }
   accord_ = std::make_shared<Accord>(nonce_, options_.name, rank_, ranks_, *seat_->mailbox);
   calls_ = std::make_shared<Calls>(
       seat_, *seat_->mailbox,
@@ -818,9 +821,8 @@ Received WorldCore::received(const Receive& receive) const {
 }
 
 std::optional<std::uint32_t> WorldCore::rank_of(const Peer& peer) const {
-  const auto found = std::ranges::find_if(ranks_, [&](const Peer& each) { return source_of(each) == source_of(peer); });
-  if (found == ranks_.end()) return std::nullopt;
-  return static_cast<std::uint32_t>(found - ranks_.begin());
+  const auto found = rank_by_source_.find(source_of(peer));
+  return found == rank_by_source_.end() ? std::nullopt : std::optional(found->second);
 }
 
 // ---- Failure.

@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -201,7 +202,8 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   std::vector<std::uint32_t> hosts_;
   std::uint64_t hosts_digest_ = 0;
   std::vector<Peer> ranks_;
-  std::unordered_set<const void*> members_;  ///< Their sources.
+  std::unordered_set<const void*> members_;  ///< Their sources,
+  std::unordered_map<const void*, std::uint32_t> rank_by_source_;
   std::uint64_t nonce_ = 0;
   std::uint64_t epoch_ = 0;               ///< How often it was shrunk.
   std::vector<std::uint32_t> old_ranks_;  ///< By rank: in the world that was shrunk to this one. Empty: none was.

@@ -25,7 +25,7 @@ struct ScaleRow {
 };
 
 /// A barrier, or a collective of so many bytes of float32 in each rank, by the algorithm that the runtime would choose.
-/// The bound: no rank can have heard of all others before ⌈log₂ p⌉ messages one after another, and each port must move
+/// The bound: no rank has heard of all others before ⌈log₂ p⌉ messages one after another, and each port must move
 /// the bytes, of an all_reduce 2 (p−1)/p of them.
 ScaleRow run_at_scale(schedule::Operation operation, std::uint32_t ranks, std::uint64_t bytes,
                       const schedule::CostModel& model);

@@ -36,7 +36,7 @@ inline constexpr PlantedBug kPlantedBugs[] = {
     {Planted::kOlderReceivePassed, "older_receive_passed", sim::Mode::kStream, {"overtaken"}},
     {Planted::kPartEndsReceive, "part_ends_receive", sim::Mode::kStream, {"torn", "other bytes"}},
     {Planted::kFetchedIsTaken, "fetched_is_taken", sim::Mode::kMapped, {"torn", "other bytes"}},
-    {Planted::kGoneUntold, "gone_untold", sim::Mode::kStream, {"though a letter waits"}, 7500},
+    {Planted::kGoneUntold, "gone_untold", sim::Mode::kStream, {"though a letter waits"}, 4250},
     {Planted::kAskedKept, "asked_kept", sim::Mode::kStream, {"has not ended", "it was answered before"}},
     {Planted::kEarlyWordsLost, "early_words_lost", sim::Mode::kStream, {"do not come to an end", "has not ended"}},
     {Planted::kClosedForgotten, "closed_forgotten", sim::Mode::kStream, {"keeps messages"}},

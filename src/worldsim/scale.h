@@ -25,11 +25,11 @@ struct ScaleRow {
 };
 
 /// A barrier, or a collective of so many bytes of float32 in each rank, by the algorithm that the runtime would choose.
-/// The bound: no rank has heard of all others before ⌈log₂ p⌉ messages one after another, and each port must move
-/// the bytes, of an all_reduce 2 (p−1)/p of them.
+/// The bound: no rank has heard of all others before ⌈log₂ p⌉ messages one after another, and each port must
+/// move the bytes, of an all_reduce 2 (p−1)/p of them.
 ScaleRow run_at_scale(schedule::Operation operation, std::uint32_t ranks, std::uint64_t bytes,
                       const schedule::CostModel& model);
-/// A shrink after the highest rank has failed, from when all know of that until the last one has decided. The bound: all
+/// A shrink after the highest rank has failed, from when all know of that until the last has decided. The bound: all
 /// votes come together, and the outcome goes to all.
 ScaleRow shrink_at_scale(std::uint32_t ranks, const schedule::CostModel& model);
 /// What `hawser sim --what scale` shows. 2 to kScaleRanksMax ranks.

@@ -30,6 +30,7 @@ struct Settings {
   bool parts = false;      ///< The only fault: two ranks that live lose each other for good.
   bool groups = false;
   bool reads = false;  ///< Receivers read large messages out of the sender's memory.
+  bool maps = false;   ///< Ranks read each other's buffers in collectives.
 };
 
 Settings draw_settings(base::Rng& rng, std::uint64_t seed, sim::Mode mode);

@@ -149,6 +149,8 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   Status check_rank(std::string_view call, std::uint32_t rank) const;
   Status check_collective(const CollectiveCall& call) const;
   std::shared_ptr<Collective> make_collective(CollectiveCall call, const CollectiveOptions& options);
+  bool may_be_mapped(const CollectiveCall& call) const;
+  std::unique_ptr<MappedCall> mapped_call(const CollectiveCall& call);
   Request begin_collective(const std::shared_ptr<Collective>& made, const CollectiveOptions& options);
   Request all_reduce_alone(const Tensor& tensor, DataType type, ReduceOp op, const CollectiveOptions& options);
   Request all_reduce_together(std::span<const Tensor> tensors, DataType type, ReduceOp op,
@@ -212,6 +214,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   // ---- Under the lane.
   std::uint64_t next_number_ = 1;
   CallLedger ledger_;
+  MappedMemory mapped_memory_;
   std::uint64_t last_good_ = 0;           ///< It and all before it ended well here.
   std::set<std::uint64_t> good_ahead_;    ///< Numbers of later ones that did.
   std::shared_ptr<Accord> accord_;        ///< From the world's beginning on,

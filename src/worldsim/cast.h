@@ -120,6 +120,7 @@ struct Actor {
   std::shared_ptr<sim::Host> host;
   agent::inner::Turner turner;  ///< Empty once the process has ended.
   std::weak_ptr<runtime::RankSeat> seat;
+  std::unique_ptr<Lender> lender;  ///< Null: what it lends lies on the heap.
   bool is_alive = false;
   bool is_blocking = false;                 ///< In the midst of a call that waits.
   std::function<Request(Duration)> enters;  ///< The collective by which its first world is entered.

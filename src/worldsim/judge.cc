@@ -291,11 +291,11 @@ void WorldJudge::check_collective(const Deed& deed, const Status& status) {
   part_of(deed).good.insert(deed.number);
   if (deed.is_misfit) return;
   if (deed.act.what == schedule::Operation::kBarrier) check_barrier(deed);
-  if (deed.output != nullptr && deed.output->bytes != output_of(deed.act, deed.rank)) {
+  if (deed.output != nullptr && !std::ranges::equal(deed.output->bytes, output_of(deed.act, deed.rank))) {
     fail(describe(deed) + " ended well and gave other bytes than it should");
   }
-  const bool is_input_whole =
-      deed.input == nullptr || deed.input == deed.output || deed.input->bytes == input_of(deed.act, deed.rank);
+  const bool is_input_whole = deed.input == nullptr || deed.input == deed.output ||
+                              std::ranges::equal(deed.input->bytes, input_of(deed.act, deed.rank));
   if (!is_input_whole) fail(describe(deed) + " ended well and changed its input");
 }
 

@@ -198,25 +198,28 @@ void Player::begin_collective(Actor& actor, Membership& membership) {
   }
   if (limit != settings_.timeout) judge_.disturb(realm, Code::kTimedOut);
   judge_.on_begun(deed);
-  deed.request = deed.number == 0 ? actor.enters(limit)
-                                  : start(membership, deed, {.timeout = limit, .reproducible = deed.act.reproducible});
+  deed.request = deed.number == 0
+                     ? actor.enters(limit)
+                     : start(actor, membership, deed, {.timeout = limit, .reproducible = deed.act.reproducible});
   begun(actor, deed);
 }
 
-Request Player::start(Membership& membership, Deed& deed, const CollectiveOptions& options) {
+Request Player::start(Actor& actor, Membership& membership, Deed& deed, const CollectiveOptions& options) {
   const Act& act = deed.act;
   World& world = membership.world;
   if (act.what == What::kBarrier) return world.ibarrier(options);
   const ReduceOp op = act.op.value_or(ReduceOp::kSum);
   Vault& vault = judge_.vault();
+  Lender* const lender = actor.lender.get();
   const std::size_t out_size = output_count(act, deed.rank) * size_of(act.type);
   if (act.what == What::kBroadcast) {
     const bool is_root = deed.rank == act.root;
-    deed.output = is_root ? &vault.lend(deed.uid, input_of(act, deed.rank)) : &vault.lend(deed.uid, out_size);
+    deed.output =
+        is_root ? &vault.lend(deed.uid, input_of(act, deed.rank), lender) : &vault.lend(deed.uid, out_size, lender);
     return world.ibroadcast(deed.output->bytes.data(), act.count, act.type, act.root, options);
   }
-  deed.input = &vault.lend(deed.uid, input_of(act, deed.rank));
-  deed.output = &vault.lend(deed.uid, out_size);
+  deed.input = &vault.lend(deed.uid, input_of(act, deed.rank), lender);
+  deed.output = &vault.lend(deed.uid, out_size, lender);
   const void* const in = deed.input->bytes.data();
   void* const out = deed.output->bytes.data();
   switch (act.what) {

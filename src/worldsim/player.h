@@ -32,7 +32,7 @@ class Player {
   void enter(Actor& actor, Membership& membership);
   bool call_next(Actor& actor, Membership& membership);
   void begin_collective(Actor& actor, Membership& membership);
-  Request start(Membership& membership, Deed& deed, const CollectiveOptions& options);
+  Request start(Actor& actor, Membership& membership, Deed& deed, const CollectiveOptions& options);
   void make_group(Actor& actor);
   void leave_groups(Actor& actor);
   void drop(Actor& actor, Membership& membership);

@@ -56,12 +56,20 @@ void Stage::open(Actor& actor) {
                              .wall = [wall] { return static_cast<std::uint64_t>(wall.ns()); },
                              .tenant = tenant});
   };
+  if (settings_.maps) {
+    hooks.model =
+        schedule::CostModel{.message_ns = 0, .combined_byte_ns = 0, .read_byte_ns = 0};  // It is the cheapest.
+  }
   hooks.run = [this, &actor](std::function<void()> job) { run_later(actor, std::move(job)); };
   const std::size_t block = (settings_.ranks + settings_.hosts - 1) / settings_.hosts;
   hooks.host = 1 + (settings_.in_blocks ? actor.number / block : actor.number % settings_.hosts);
   cores_.push_back(
       runtime::WorldCore::open_agent(options, static_cast<std::uint32_t>(actor.number), options.size, hooks).value());
   actor.seat = cores_.back()->seat();
+  if (settings_.maps) {
+    const AllocateOptions wanted{.size = Lender::kBytes, .huge_pages = HugePages::kOff};
+    actor.lender = std::make_unique<Lender>(std::move(cores_.back()->agent().allocate(wanted)).value());
+  }
   actor.turner = agent::inner::Turner(cores_.back()->agent());
   actor.is_alive = true;
   actor.host->set_turn([this, &actor](Instant) { return turn(actor); });
@@ -176,6 +184,7 @@ void Stage::end(Actor& actor) {
   actor.jobs.clear();
   actor.groups.clear();
   actor.main.world = World();
+  actor.lender.reset();
   actor.turner = {};
   actor.host->die();
 }

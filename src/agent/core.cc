@@ -141,6 +141,7 @@ bool Core::Rest::unpublish(Instant deadline) {
   {
     const InLaneGuard guard(core_.lane);
     core_.presence.close();
+    core_.revocation_watch.close();
   }
   const std::string key = core_.options.directory_prefix + core_.options.name;
   return agent::unpublish(*core_.options.directory, key, core_.identity.incarnation, *core_.clock, deadline);
@@ -300,6 +301,7 @@ Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories, Ho
   lane.add_part(presence);
   lane.add_part(grant_ends);  // Before ports serve anybody.
   lane.add_part(region_closer);
+  lane.add_part(revocation_watch);
   lane.add_part(status_teller);
 }
 
@@ -356,6 +358,10 @@ Result<std::shared_ptr<Core>> Core::open(AgentOptions options, std::vector<backe
   HAWSER_TRY(core->backend_opener.open_all());
   remember_core(core.get());
   core->presence.open_and_wait(published_by);
+  {
+    const InLaneGuard guard(core->lane);
+    core->revocation_watch.open();
+  }
   core->metrics = serve_metrics(*core);
   return core;
 }

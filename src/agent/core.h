@@ -51,6 +51,7 @@
 #include "agent/region_maker.h"
 #include "agent/region_names.h"
 #include "agent/region_registrar.h"
+#include "agent/revocation_watch.h"
 #include "agent/shutdown.h"
 #include "agent/slot.h"
 #include "agent/status_teller.h"
@@ -117,6 +118,8 @@ class Core : public std::enable_shared_from_this<Core> {
   GrantEnds grant_ends{lane, regions, grants, region_closer};
   GrantService grant_service{engine.carrier(), grants, grant_ends};  ///< Under the lane's lock, as the engine.
   GrantMaker grant_maker;
+  RevocationWatch revocation_watch{
+      {.directory = options.directory, .authenticator = authenticator, .agent = options.name, .log = log}};
   CardIntake card_intake;
   DirectoryFinder directory_finder;
   AddressFinder address_finder;

@@ -16,7 +16,7 @@
 
 namespace hawser::agent {
 
-class TestDirectory final : public Directory {
+class TestDirectory : public Directory {
  public:
   std::string_view kind() const override { return "test"; }
   Ticket put(std::string_view key, std::string_view value, const PutOptions&) override {

@@ -77,6 +77,7 @@ enum class Planted : std::uint8_t {
   kIgnoresBallot,    ///< The next leader takes no notice of it.
   kProposesEarly,    ///< The leader does not wait for all votes,
   kDecidesEarly,     ///< or not until all have accepted.
+  kDecidesAlone,     ///< A leader that all others have given up decides what they once accepted.
   kKeepsDecision,    ///< A rank does not tell the next leader what was decided.
   kHearsTheDead,     ///< A verdict of failure is not final.
   // Worlds: messages.

@@ -1,16 +1,22 @@
 // hawser ca: an authority of one's own, for agents' identities. See identity/authority.h.
 
 #include <fmt/format.h>
+#include <poll.h>
 
 #include <chrono>
 #include <memory>
+#include <optional>
+
+#include <hawser/directory.h>
 
 #include "base/try.h"
 #include "cli/command.h"
 #include "cli/json_out.h"
+#include "cli/reach.h"
 #include "cli/status_exit.h"
 #include "cli/table.h"
 #include "identity/authority.h"
+#include "identity/revocation_key.h"
 #include "identity/unix_time.h"
 
 namespace hawser::cli {
@@ -28,6 +34,7 @@ constexpr const char* kCaExamples =
     "  hawser ca issue store --out /etc/hawser/identity\n"
     "  hawser ca issue worker --san 'worker-*' --ttl 24h\n"
     "  hawser ca revoke worker --out /etc/hawser/identity\n"
+    "  hawser ca revoke worker --directory etcds://10.0.0.5:2379\n"
     "  hawser ca show";
 
 struct CaArguments {
@@ -35,6 +42,7 @@ struct CaArguments {
   std::string action, name;
   std::string folder = "hawser-ca";
   std::string out;
+  std::string directory;  ///< As the option `directory` has it.
   std::vector<std::string> sans;
   std::string key = "ed25519";
   Duration ttl = Duration(-1);  ///< Not given: the usual.
@@ -108,10 +116,51 @@ Status issue(const CaArguments& a) {
   return {};
 }
 
+std::optional<DirectoryEvent> await(Directory& directory, Ticket ticket, Instant deadline) {
+  std::optional<DirectoryEvent> answer;
+  while (!(answer = directory.poll(ticket)) && Clock::steady().now() < deadline) {
+    if (!directory.run_job(Clock::steady().now(), deadline)) (void)::poll(nullptr, 0, 1);
+  }
+  return answer;
+}
+
+/// Puts the list of revoked certificates where agents look for it (agent/revocation_watch.h).
+Status put_revoked(const CaArguments& a, const identity::Authority& authority) {
+  constexpr Duration kPatience = std::chrono::seconds(10);
+  HAWSER_TRY_ASSIGN(const AgentOptions options, agent_options({.directory = a.directory}, a.common.config));
+  HAWSER_TRY_ASSIGN(const std::string list, authority.revoked());
+  const std::string key = identity::revocation_key(authority.domain());
+  Directory& directory = *options.directory;
+  const Instant deadline = Clock::steady().now() + kPatience;
+  const auto answer = await(directory, directory.put(key, list, PutOptions{}), deadline);
+  if (answer && answer->status.ok()) return {};
+  return Status(answer ? answer->status.code() : Code::kTimedOut,
+                fmt::format("hawser ca: the list of revoked certificates could not be put into the {} directory",
+                            directory.kind()))
+      .with_advice("once the directory can be reached: hawser ca publish --directory " + a.directory)
+      .because(answer ? answer->status : Status(Code::kTimedOut, "it did not answer in time"));
+}
+
+Status publish(const CaArguments& a) {
+  if (a.directory.empty()) {
+    return Status(Code::kInvalid, "`hawser ca publish` wants a directory")
+        .with_advice("hawser ca publish --directory etcds://10.0.0.5:2379");
+  }
+  HAWSER_TRY_ASSIGN(const identity::Authority authority, identity::Authority::open(a.folder));
+  HAWSER_TRY(put_revoked(a, authority));
+  if (a.common.json) {
+    print(begin_json(a));
+  } else {
+    fmt::print("agents with an identity of {} and this directory have the list within 20 s\n", authority.domain());
+  }
+  return {};
+}
+
 Status revoke(const CaArguments& a) {
   HAWSER_TRY_ASSIGN(identity::Authority authority, identity::Authority::open(a.folder));
   HAWSER_TRY_ASSIGN(const std::size_t count, authority.revoke(a.name, identity::unix_seconds()));
   if (!a.out.empty()) HAWSER_TRY(authority.copy_revoked(a.out));
+  if (!a.directory.empty()) HAWSER_TRY(put_revoked(a, authority));
   if (a.common.json) {
     Json json = begin_json(a);
     json["revoked"] = count;
@@ -120,7 +169,7 @@ Status revoke(const CaArguments& a) {
   }
   fmt::print("{} certificate{} of {} {} revoked now\n", count, count == 1 ? "" : "s", a.name,
              count == 1 ? "is" : "are");
-  if (a.out.empty()) {
+  if (a.out.empty() && a.directory.empty()) {
     fmt::print("copy {}/ca.crl into the identity folder of each agent: they look at it again every 10 s\n", a.folder);
   }
   return {};
@@ -158,7 +207,7 @@ Status show(const CaArguments& a) {
 }
 
 int run_ca(const CaArguments& a) {
-  const bool wants_name = a.action != "show";
+  const bool wants_name = a.action != "show" && a.action != "publish";
   Status status;
   if (wants_name && a.name.empty()) {
     status = Status(Code::kInvalid, fmt::format("`hawser ca {}` wants a name", a.action))
@@ -171,6 +220,8 @@ int run_ca(const CaArguments& a) {
     status = issue(a);
   } else if (a.action == "revoke") {
     status = revoke(a);
+  } else if (a.action == "publish") {
+    status = publish(a);
   } else {
     status = show(a);
   }
@@ -184,16 +235,21 @@ void add_ca(Shell& shell) {
   CLI::App* command =
       add_command(shell, "ca", "Be an authority that issues identities for agents", kCaExamples, a->common);
   command
-      ->add_option("action", a->action,
-                   "init: make the authority of a domain; issue: make a certificate for a name; "
-                   "revoke: take back those of a name, or of a serial number; show: list them")
+      ->add_option(
+          "action", a->action,
+          "init: make the authority of a domain; issue: make a certificate for a name; "
+          "revoke: take back those of a name, or of a serial number; publish: put the list of those taken back "
+          "into a directory; show: list them")
       ->required()
-      ->check(CLI::IsMember({"init", "issue", "revoke", "show"}));
+      ->check(CLI::IsMember({"init", "issue", "revoke", "publish", "show"}));
   command->add_option("name", a->name, "The domain (init), the agent's name (issue), name or serial number (revoke)");
   command->add_option("--folder", a->folder, "The authority's folder")->capture_default_str();
   command->add_option("--out", a->out,
                       "issue: the folder of the agent's identity (default: its name); revoke: one to which the list of "
                       "revoked certificates is copied");
+  command->add_option("--directory", a->directory,
+                      "revoke, publish: where agents find the list of revoked certificates: a folder, or "
+                      "etcds://host:port[,...][/prefix]");
   command->add_option("--san", a->sans, "issue: a further name or pattern of names (worker-*); may be repeated");
   command->add_option("--key", a->key, "issue: the kind of key")
       ->check(CLI::IsMember({"ed25519", "p256", "rsa"}))

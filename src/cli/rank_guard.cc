@@ -11,9 +11,12 @@
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "base/try.h"
 #include "cli/status_exit.h"
+#include "cli/token_share.h"
 
 namespace hawser::cli {
 namespace {
@@ -21,6 +24,7 @@ namespace {
 using Fields = nlohmann::json;
 
 constexpr int kGuardSliceMs = 20;
+constexpr const char* kTokenVariable = "HAWSER_TOKEN_FILE";
 constexpr std::size_t kGuardLineMax = 1 << 20;
 constexpr Duration kOrderPatience = std::chrono::seconds(30);
 
@@ -72,14 +76,26 @@ void pass_on(RankProcess& process) {
 
 bool is_over(RankProcess& process) { return process.has_ended() && process.fd(0) < 0 && process.fd(1) < 0; }
 
+/// Puts the token where the program finds it.
+Result<std::optional<TokenShare>> share_token(GuardOrder& order) {
+  std::optional<TokenShare> share;
+  if (order.token.empty()) return share;
+  HAWSER_TRY_ASSIGN(const identity::TokenText token, identity::TokenText::parse(order.token));
+  HAWSER_TRY_ASSIGN(share, TokenShare::make(token));
+  std::erase_if(order.environment, [](const auto& each) { return each.first == kTokenVariable; });
+  order.environment.emplace_back(kTokenVariable, share->path());
+  return share;
+}
+
 Result<int> run_order(Input& input) {
-  HAWSER_TRY_ASSIGN(const GuardOrder order, read_order(input));
+  HAWSER_TRY_ASSIGN(GuardOrder order, read_order(input));
   print_guarded(order.rank, 0, kGuardGreeting);
   if (::chdir(order.folder.c_str()) != 0) {
     return Status(Code::kNotFound, fmt::format("hawser run: rank {}: the folder '{}' cannot be entered here: {}",
                                                order.rank, order.folder, std::strerror(errno)))
         .with_advice("the ranks of all hosts start in the folder where hawser run was started");
   }
+  HAWSER_TRY_ASSIGN(const std::optional<TokenShare> token, share_token(order));
   HAWSER_TRY_ASSIGN(RankProcess process,
                     RankProcess::start(order.rank, order.command, order.environment, print_guarded, std::string()));
   process.end_input();  // Ours tells of the connection.
@@ -107,6 +123,7 @@ Result<std::string> to_line(const GuardOrder& order) {
                  {"folder", order.folder},
                  {"grace_ns", order.grace.count()},
                  {"environment", Fields::array()},
+                 {"token", order.token},
                  {"command", order.command}};
   for (const auto& [name, value] : order.environment) json["environment"].push_back({name, value});
   try {
@@ -128,6 +145,7 @@ Result<GuardOrder> parse_order(const std::string& line) {
     for (const Fields& pair : json.at("environment")) {
       order.environment.emplace_back(pair.at(0).get<std::string>(), pair.at(1).get<std::string>());
     }
+    order.token = json.value("token", std::string());
     order.command = json.at("command").get<std::vector<std::string>>();
     if (!order.command.empty()) return order;
   } catch (const Fields::exception&) {

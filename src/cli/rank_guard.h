@@ -4,7 +4,8 @@
 // program to start as which rank, and ends the program when the input ends, for then `hawser run` or the connection is
 // gone: by SIGTERM, after the time of grace by SIGKILL.
 //
-// Nothing of it stands on a command line, where others of that host could read it: the seed's address is a password.
+// Nothing of it stands on a command line, where others of that host could read it: the order may hold a password. The
+// token of a world does not stand in the program's environment either: the guard keeps it in memory (token_share.h).
 //
 // Thread rule: one thread.
 
@@ -27,6 +28,7 @@ struct GuardOrder {
   std::string folder;  ///< To work in.
   Duration grace = {};
   RankProcess::Environment environment;
+  std::string token;  ///< The world's, which the program finds by HAWSER_TOKEN_FILE. Empty: none.
   std::vector<std::string> command;
 };
 

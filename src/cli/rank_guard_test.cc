@@ -15,6 +15,7 @@ TEST(RankGuard, AnOrderIsOneLineAndComesBackWhole) {
                          .folder = "/home/a b",
                          .grace = 200ms,
                          .environment = {{"HAWSER_SEED", "seed@10.0.0.1:7#t"}, {"HAWSER_LOG", "a=b\nc"}},
+                         .token = "Jc7p1q0wX9bTzR4nUe2LkA",
                          .command = {"sh", "-c", "echo 'it is'\n\xc3\xa4 $HOME"}};
   const std::string line = to_line(order).value();
   EXPECT_EQ(std::count(line.begin(), line.end(), '\n'), 1);
@@ -24,6 +25,7 @@ TEST(RankGuard, AnOrderIsOneLineAndComesBackWhole) {
   EXPECT_EQ(back->folder, order.folder);
   EXPECT_EQ(back->grace, 200ms);
   EXPECT_EQ(back->environment, order.environment);
+  EXPECT_EQ(back->token, order.token);
   EXPECT_EQ(back->command, order.command);
 }
 
@@ -41,6 +43,7 @@ TEST(RankGuard, AnythingElseIsRefused) {
   for (const char* wrong :
        {"", "x", "{}", "[1]", R"({"rank":-1,"folder":"/","grace_ns":1,"environment":[],"command":[]})",
         R"({"rank":0,"folder":"/","grace_ns":1,"environment":[["a"]],"command":["x"]})",
+        R"({"rank":0,"folder":"/","grace_ns":1,"environment":[],"token":7,"command":["x"]})",
         R"({"rank":0,"folder":"/","grace_ns":1,"environment":[],"command":[7]})"}) {
     EXPECT_EQ(parse_order(wrong).error().code(), Code::kInvalid) << wrong;
   }

@@ -10,7 +10,9 @@
 #include <utility>
 
 #include "base/try.h"
+#include "cli/command.h"
 #include "cli/rank_guard.h"
+#include "tls/gnutls_library.h"
 
 namespace hawser::cli {
 namespace {
@@ -83,16 +85,45 @@ Status RankLauncher::place_ranks() {
 
 Status RankLauncher::find_meeting_place() {
   directory_ = options_.directory;
-  if (!directory_.empty()) return {};
-  if (has_remote_) {
-    HAWSER_TRY_ASSIGN(WorldSeed seed, WorldSeed::open());
-    seed_.emplace(std::move(seed));
-    directory_ = "none";
-    return {};
+  if (!directory_.empty() && !options_.token_file.empty()) {
+    return Status(Code::kInvalid, "hawser run: a directory and a token are given; a token is for a seed's ranks")
+        .with_advice("leave out --directory or --token-file");
   }
+  if (!directory_.empty()) return {};
+  if (has_remote_ || !options_.token_file.empty()) return open_seed();
   HAWSER_TRY_ASSIGN(OwnFolder folder, OwnFolder::make("hawser-run"));
   directory_ = "file:" + folder.path();
   folder_.emplace(std::move(folder));
+  return {};
+}
+
+/// It has the security and the identity that the ranks have by the same configuration.
+Status RankLauncher::open_seed() {
+  HAWSER_TRY_ASSIGN(LoadedConfig config, configuration(options_.config_file));
+  AgentOptions seed;
+  seed.security = config.options.security;
+  seed.identity = config.options.identity;
+  seed.log = config.options.log;
+  if (!has_remote_) seed.backend_params["tcp"]["listen"] = "127.0.0.1";
+  if (has_remote_ && seed.security != Security::kNone) {
+    const Result<const tls::Gnutls*> library = tls::gnutls();
+    if (!library) {
+      return Status(Code::kUnsupported, "hawser run: ranks of other hosts cannot be talked to")
+          .with_advice(library.error().advice())
+          .because(library.error());
+    }
+  }
+  if (!options_.token_file.empty()) {
+    HAWSER_TRY_ASSIGN(identity::TokenText token, identity::TokenText::read(options_.token_file));
+    token_.emplace(std::move(token));
+  } else if (seed.security != Security::kNone) {
+    token_.emplace(identity::TokenText::make());
+  }
+  if (token_) {
+    HAWSER_TRY_ASSIGN(token_share_, TokenShare::make(*token_));
+  }
+  HAWSER_TRY_ASSIGN(seed_, WorldSeed::open(std::move(seed), token_share_ ? token_share_->path() : std::string()));
+  directory_ = "none";
   return {};
 }
 
@@ -106,6 +137,9 @@ RankProcess::Environment RankLauncher::environment_of(std::uint32_t rank) const 
   put(&variables, "HAWSER_WORLD_LOCAL_RANK", std::to_string(local_rank_of(rank)));
   put(&variables, "HAWSER_WORLD_SIZE", std::to_string(options_.ranks));
   put(&variables, "HAWSER_SEED", seed_ ? seed_->address(options_.address) : std::string());
+  // A rank of another host finds its guard's (rank_guard.h).
+  const bool has_share = token_share_ && !is_remote(rank);
+  put(&variables, "HAWSER_TOKEN_FILE", has_share ? token_share_->path() : std::string());
   put(&variables, "HAWSER_DIRECTORY", directory_);
   // All ranks are on this host: no door stands open to others.
   if (!has_remote_ && std::getenv("HAWSER_LISTEN") == nullptr) put(&variables, "HAWSER_LISTEN", "127.0.0.1");
@@ -125,6 +159,7 @@ Result<RankProcess> RankLauncher::start_far(std::uint32_t rank, RankProcess::Lin
                          .folder = folder_here_,
                          .grace = options_.grace,
                          .environment = environment_of(rank),
+                         .token = token_ ? token_->text() : std::string(),
                          .command = options_.command};
   HAWSER_TRY_ASSIGN(const std::string line, to_line(order));
   HAWSER_TRY_ASSIGN(RankProcess process, RankProcess::start(rank, command, {}, std::move(lines), line));

@@ -3,6 +3,9 @@
 // RankLauncher: where each rank of `hawser run` starts, with which environment, and where the ranks find one another:
 // on one host in a folder of its own, on several at a seed in this process, or in the directory that the user gives.
 //
+// Seed and ranks have a token, the user's or one of this run alone. It travels to other hosts on the standard input of
+// ssh, and to the ranks in memory (token_share.h). At the level `none`, where nobody proves anything, there is none.
+//
 // Ranks of other hosts are started by ssh, or a command like it, with `hawser run-rank` there: see rank_guard.h.
 //
 // Thread rule: one thread. Lifetime: outlives the ranks, for it holds the folder and the seed.
@@ -20,6 +23,8 @@
 #include "cli/host_list.h"
 #include "cli/own_folder.h"
 #include "cli/rank_process.h"
+#include "cli/token_share.h"
+#include "identity/world_token.h"
 
 namespace hawser::cli {
 
@@ -30,13 +35,16 @@ struct LaunchOptions {
   std::vector<RankHost> hosts;   ///< Empty: this one.
   std::vector<std::string> ssh;  ///< The command, by words, that takes a host and what to run there.
   std::string address;           ///< This host's, for the others. Empty: its first.
+  std::string token_file;        ///< As WorldOptions::token_file. Empty: a token is made where a seed needs one.
+  std::string config_file;       ///< Empty: the configuration in force.
   std::string remote_hawser;     ///< The program on other hosts. Empty: where it is here.
   Duration grace = std::chrono::seconds(5);
 };
 
 class RankLauncher {
  public:
-  /// Errors: kInvalid (fewer slots than ranks, no command for other hosts), or those of the seed.
+  /// Errors: kInvalid (fewer slots than ranks, no command for other hosts, a token beside a directory), kUnsupported
+  /// (other hosts need GnuTLS, and it is not here), or those of the token and of the seed.
   static Result<RankLauncher> open(LaunchOptions options);
   Result<RankProcess> start(std::uint32_t rank, RankProcess::Lines lines);
 
@@ -50,6 +58,7 @@ class RankLauncher {
   explicit RankLauncher(LaunchOptions options) : options_(std::move(options)) {}
   Status place_ranks();
   Status find_meeting_place();
+  Status open_seed();
   bool is_remote(std::uint32_t rank) const { return remote_[place_[rank]]; }
   std::uint32_t local_rank_of(std::uint32_t rank) const;
   RankProcess::Environment environment_of(std::uint32_t rank) const;
@@ -62,6 +71,8 @@ class RankLauncher {
   std::string folder_here_;  ///< In which all ranks work.
   std::string directory_;
   std::optional<OwnFolder> folder_;
+  std::optional<identity::TokenText> token_;
+  std::optional<TokenShare> token_share_;  ///< Of token_, for ranks of this host.
   std::optional<WorldSeed> seed_;
 };
 

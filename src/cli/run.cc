@@ -198,6 +198,7 @@ int run(RunArguments& a) {
     a.launch.ranks = *slots;
   }
   a.launch.ssh = words_of(a.ssh);
+  a.launch.config_file = a.common.config;
   const Result<int> code = Ranks(a).run();
   return code ? *code : fail("run", a.common.json, code.error());
 }
@@ -219,6 +220,9 @@ void add_run(Shell& shell) {
   command->add_option("--ssh", a->ssh, "What starts ranks on other hosts, called with a host and a command")
       ->capture_default_str();
   command->add_option("--address", a->launch.address, "How other hosts reach this one (default: its first address)");
+  command->add_option("--token-file", a->launch.token_file,
+                      "A file of mode 0600, or fd:N, with the secret by which the ranks know one another: at least 128 "
+                      "random bits, 22 characters of base64 (default: with --hosts, a new one)");
   command->add_option("--remote-hawser", a->launch.remote_hawser,
                       "The program hawser on the other hosts (default: where it is here)");
   command->prefix_command();

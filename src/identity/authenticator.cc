@@ -25,7 +25,7 @@ Result<std::unique_ptr<Authenticator>> Authenticator::open(Options options, cons
 }
 
 Status Authenticator::load() {
-  HAWSER_TRY_ASSIGN(Snapshot snapshot, files_.read());
+  HAWSER_TRY_ASSIGN(Snapshot snapshot, files_.read(revoked_));
   HAWSER_TRY_ASSIGN(const Holder own, snapshot.trust->verify(snapshot.credential->chain()));
   HAWSER_TRY(check_name(own, options_.agent));
   const bool is_another = now_.credential == nullptr || now_.credential->chain() != snapshot.credential->chain();
@@ -79,6 +79,25 @@ void Authenticator::look(Instant now) {
   is_warned_ = true;
   HAWSER_LOG(log_, kWarn, "identity: the certificate of {} ends at {}, and nobody has renewed it in {}",
              own().id.text(), time_text(own().ends), files_.folder());
+}
+
+Status Authenticator::take_revoked(std::string_view list) {
+  if (list == revoked_) return {};
+  HAWSER_TRY_ASSIGN(const std::uint64_t number, files_.number_of(list, own().id.domain()));
+  if (number < revoked_number_) {
+    return Status(Code::kInvalid, base::format("the list of revoked certificates has number {}, and one of number {} "
+                                               "was there before",
+                                               number, revoked_number_))
+        .with_advice("publish the newest: `hawser ca publish --directory DIRECTORY`");
+  }
+  std::string before = std::exchange(revoked_, std::string(list));
+  if (Status status = load(); !status.ok()) {
+    revoked_ = std::move(before);
+    return status;
+  }
+  revoked_number_ = number;
+  HAWSER_LOG(log_, kInfo, "identity: list {} of revoked certificates counts now", number);
+  return {};
 }
 
 /// Files that could not be used are tried again, without another word: a certificate may be valid a little later.

@@ -61,6 +61,10 @@ class Authenticator {
   Status check_again(PeerIdentity& peer, std::string_view name) const;
   /// Looks at the files, once each period.
   void look(Instant now);
+  /// A list of revoked certificates, in PEM, that came another way than by the folder. It counts beside the folder's
+  /// list until a newer one is given. Errors: kInvalid: no authority that is trusted here has signed it, or it is older
+  /// than the last; those of IdentityFiles. Then what was known before counts on.
+  Status take_revoked(std::string_view list);
 
  private:
   Authenticator(Options options, const base::Logger& log)
@@ -74,6 +78,8 @@ class Authenticator {
   IdentityFiles files_;
   base::Logger log_;
   Snapshot now_;
+  std::string revoked_;               ///< By take_revoked.
+  std::uint64_t revoked_number_ = 0;  ///< Of that.
   std::uint64_t renewals_ = 0, loads_ = 0;
   Instant look_at_ = Instant::min();
   bool is_warned_ = false;   ///< Of an own certificate that ends soon.

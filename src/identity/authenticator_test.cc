@@ -173,5 +173,51 @@ TEST(Authenticator, ARevokedPeerIsDeniedOnceTheListIsThere) {
   EXPECT_EQ(shown(*reader, *store, "reader").error().code(), Code::kDenied);
 }
 
+TEST(Authenticator, AListThatCameAnotherWayCountsBesideTheFolders) {
+  TestAuthority authority, stranger;
+  const std::string folder = authority.issue_to("store");
+  const auto store = open("store", folder);
+  const auto reader = open("reader", authority.issue_to("reader")),
+             writer = open("writer", authority.issue_to("writer"));
+  auto peer = shown(*reader, *store, "reader"), other = shown(*writer, *store, "writer");
+  ASSERT_TRUE(peer.has_value() && other.has_value());
+  const std::string nobody = *authority.get().revoked();
+  ASSERT_TRUE(authority.get().revoke("reader", unix_seconds()).has_value());
+  const std::string first = *authority.get().revoked();
+  ASSERT_TRUE(store->take_revoked(first).ok());
+  EXPECT_TRUE(store->take_revoked(first).ok()) << "once more";
+  EXPECT_EQ(store->renewals(), 1u);
+  EXPECT_EQ(store->check_again(*peer, "reader").code(), Code::kDenied);
+  EXPECT_TRUE(store->check_again(*other, "writer").ok());
+
+  // Neither an older list nor one that the authority has not signed takes it back.
+  EXPECT_EQ(store->take_revoked(nobody).code(), Code::kInvalid);
+  EXPECT_EQ(store->take_revoked(*stranger.get().revoked()).code(), Code::kInvalid);
+  EXPECT_EQ(store->take_revoked("noise").code(), Code::kInvalid);
+  EXPECT_EQ(store->take_revoked("").code(), Code::kInvalid);
+  EXPECT_EQ(shown(*reader, *store, "reader").error().code(), Code::kDenied);
+
+  // The folder's list comes later, and both count, also once the files are read again.
+  ASSERT_TRUE(authority.get().revoke("writer", unix_seconds()).has_value());
+  ASSERT_TRUE(authority.get().copy_revoked(folder).ok());
+  store->look(Instant::from_ns(0));
+  EXPECT_EQ(store->check_again(*other, "writer").code(), Code::kDenied);
+  std::filesystem::remove(folder + "/ca.crl");
+  store->look(Instant::from_ns(0) + 10s);
+  EXPECT_EQ(shown(*reader, *store, "reader").error().code(), Code::kDenied);
+  EXPECT_TRUE(shown(*writer, *store, "writer").has_value());
+  EXPECT_TRUE(store->take_revoked(*authority.get().revoked()).ok());
+  EXPECT_EQ(shown(*writer, *store, "writer").error().code(), Code::kDenied);
+}
+
+// An agent whose own certificate was taken back goes on with what it has: its peers end the sessions.
+TEST(Authenticator, ItsOwnRevocationChangesNothingForItself) {
+  TestAuthority authority;
+  const auto store = open("store", authority.issue_to("store"));
+  ASSERT_TRUE(authority.get().revoke("store", unix_seconds()).has_value());
+  EXPECT_EQ(store->take_revoked(*authority.get().revoked()).code(), Code::kDenied);
+  EXPECT_EQ(store->renewals(), 1u);
+}
+
 }  // namespace
 }  // namespace hawser::identity

@@ -89,16 +89,27 @@ Result<IdentityPaths> IdentityFiles::paths() const {
   HAWSER_TRY_ASSIGN(File certificate, find_kind(folder_, kCertificate));
   HAWSER_TRY_ASSIGN(File key, find_kind(folder_, kKey));
   HAWSER_TRY_ASSIGN(File authorities, find_kind(folder_, kAuthorities));
+  HAWSER_TRY_ASSIGN(File revoked, find_kind(folder_, kRevoked));
   return IdentityPaths{.certificate = std::move(certificate.path),
                        .key = std::move(key.path),
-                       .authorities = std::move(authorities.path)};
+                       .authorities = std::move(authorities.path),
+                       .revoked = std::move(revoked.path)};
 }
 
-Result<Snapshot> IdentityFiles::read() const {
+Result<std::uint64_t> IdentityFiles::number_of(std::string_view revoked, std::string_view domain) const {
+  if (revoked.size() > kIdentityFileMax) return Status(Code::kInvalid, "the list of revoked certificates is too long");
+  if (revoked.empty()) return Status(Code::kInvalid, "the list of revoked certificates is empty");
+  HAWSER_TRY_ASSIGN(const File authorities, read_kind(folder_, kAuthorities));
+  HAWSER_TRY_ASSIGN(const auto trust, Trust::make(authorities.text, revoked, domain));
+  return trust->revocations();
+}
+
+Result<Snapshot> IdentityFiles::read(std::string_view further) const {
   HAWSER_TRY_ASSIGN(const File certificate, read_kind(folder_, kCertificate));
   HAWSER_TRY_ASSIGN(File key, read_kind(folder_, kKey));
   HAWSER_TRY_ASSIGN(const File authorities, read_kind(folder_, kAuthorities));
-  HAWSER_TRY_ASSIGN(const File revoked, read_kind(folder_, kRevoked));
+  HAWSER_TRY_ASSIGN(File revoked, read_kind(folder_, kRevoked));
+  if (!further.empty()) revoked.text += base::format("\n{}", further);
   Snapshot snapshot;
   Result<std::shared_ptr<const Credential>> credential = Credential::make(certificate.text, key.text);
   sodium_memzero(key.text.data(), key.text.size());

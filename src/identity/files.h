@@ -13,6 +13,7 @@
 //
 // Thread rule: confined. Reading blocks as files do.
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -34,6 +35,7 @@ struct Snapshot {
 /// Where the files of an identity are.
 struct IdentityPaths {
   std::string certificate, key, authorities;
+  std::string revoked;  ///< Empty: there is none.
 };
 
 class IdentityFiles {
@@ -42,7 +44,10 @@ class IdentityFiles {
   explicit IdentityFiles(const std::string& folder);
 
   /// Errors: kNotFound (which file is missing), kDenied (others may read the key), kInvalid (what is in which file).
-  Result<Snapshot> read() const;
+  /// `revoked`: a further list of revoked certificates, in PEM, beside that of the folder.
+  Result<Snapshot> read(std::string_view revoked = {}) const;
+  /// The number of such a list, signed by an authority that is trusted here. Errors: kInvalid: it is not, or none.
+  Result<std::uint64_t> number_of(std::string_view revoked, std::string_view domain) const;
   /// For programs that read PEM files themselves. Errors: kNotFound (which file is missing), kDenied (others may read
   /// the key). What is in the files is not looked at.
   Result<IdentityPaths> paths() const;

@@ -1,5 +1,8 @@
 #include "identity/trust.h"
 
+#include <algorithm>
+#include <array>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -26,6 +29,19 @@ std::string_view words_of(unsigned verdict) {
     return "the authority's list of revoked ones is of the future: compare the clocks";
   }
   return "GnuTLS does not take it";
+}
+
+/// The number of a list: lists of one authority count up. 0: it has none, or one of more than 64 bits.
+std::uint64_t number_of(const tls::Gnutls& library, gnutls_x509_crl_t list) {
+  std::array<unsigned char, 32> bytes;
+  std::size_t size = bytes.size();
+  if (library.x509_crl_get_number(list, bytes.data(), &size, nullptr) < 0) return 0;
+  std::uint64_t number = 0;
+  for (const unsigned char byte : std::span(bytes).first(size)) {
+    if (number >> 56 != 0) return 0;
+    number = number << 8 | byte;
+  }
+  return number;
 }
 
 Status denied(const Holder& holder, std::string_view why) {
@@ -72,8 +88,10 @@ Status Trust::add_revoked(std::string_view pem) {
   if (result < 0) return library_.error(Code::kInvalid, "there is no list of revoked certificates in PEM", result);
   int added = 0;
   for (unsigned i = 0; i < count; ++i) {
+    const std::uint64_t number = number_of(library_, lists[i]);
     const int taken = library_.x509_trust_list_add_crls(list_.get(), &lists[i], 1, GNUTLS_TL_VERIFY_CRL, 0);
     if (taken == 1) ++added;
+    if (taken == 1) revocations_ = std::max(revocations_, number);
     if (taken != 1) library_.x509_crl_deinit(lists[i]);
   }
   (*library_.free)(lists);

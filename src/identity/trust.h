@@ -4,6 +4,7 @@
 //
 // Thread rule: const after `make`; any thread.
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -23,6 +24,8 @@ class Trust {
   static Result<std::shared_ptr<const Trust>> make(std::string_view authorities, std::string_view revoked,
                                                    std::string_view domain);
 
+  /// The highest number of a list of revoked certificates in it; 0: there is none, or none has a number.
+  std::uint64_t revocations() const { return revocations_; }
   /// What the first certificate of `chain` (DER) says, if an authority vouches for it now, by the system's clock.
   /// Errors: kDenied: another authority, another domain, expired, not yet valid, revoked, each in words; kCorrupt.
   Result<Holder> verify(std::span<const std::string> chain) const;
@@ -38,6 +41,7 @@ class Trust {
   const tls::Gnutls& library_;
   Owned<gnutls_x509_trust_list_t> list_{nullptr, nullptr};
   std::string domain_;
+  std::uint64_t revocations_ = 0;
 };
 
 }  // namespace hawser::identity

@@ -92,9 +92,32 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
 }
 
+Status check(std::string_view text) {
+  if (text.size() < kTokenMin) {
+    return invalid(base::format("{} characters; it needs {}, which hold 128 random bits", text.size(), kTokenMin));
+  }
+  if (text.size() > kTokenMax) return invalid(base::format("it has more than {} characters", kTokenMax));
+  if (std::set<char>(text.begin(), text.end()).size() < kTokenVarietyMin) return invalid("it is not random");
+  return {};
+}
+
 }  // namespace
 
-Result<WorldToken> WorldToken::read(const std::string& source) {
+TokenText TokenText::make() {
+  constexpr std::size_t kRandomBytes = 32;
+  constexpr int kVariant = sodium_base64_VARIANT_URLSAFE_NO_PADDING;
+  std::array<unsigned char, kRandomBytes> bytes;
+  std::string text(sodium_base64_ENCODED_LEN(kRandomBytes, kVariant), '\0');
+  do {
+    randombytes_buf(bytes.data(), bytes.size());
+    sodium_bin2base64(text.data(), text.size(), bytes.data(), bytes.size(), kVariant);
+  } while (!check(std::string_view(text).substr(0, text.size() - 1)).ok());  // Never in practice.
+  sodium_memzero(bytes.data(), bytes.size());
+  text.pop_back();  // The zero at its end.
+  return TokenText(std::move(text));
+}
+
+Result<TokenText> TokenText::read(const std::string& source) {
   Secret secret;
   if (source.starts_with(kDescriptor)) {
     int fd = -1;
@@ -109,13 +132,22 @@ Result<WorldToken> WorldToken::read(const std::string& source) {
   return parse(secret.text);
 }
 
+Result<TokenText> TokenText::parse(std::string_view text) {
+  text = trimmed(text);
+  HAWSER_TRY(check(text));
+  return TokenText(std::string(text));
+}
+
+TokenText::~TokenText() { sodium_memzero(text_.data(), text_.size()); }
+
+Result<WorldToken> WorldToken::read(const std::string& source) {
+  HAWSER_TRY_ASSIGN(const TokenText text, TokenText::read(source));
+  return parse(text.text());
+}
+
 Result<WorldToken> WorldToken::parse(std::string_view text) {
   text = trimmed(text);
-  if (text.size() < kTokenMin) {
-    return invalid(base::format("{} characters; it needs {}, which hold 128 random bits", text.size(), kTokenMin));
-  }
-  if (text.size() > kTokenMax) return invalid(base::format("it has more than {} characters", kTokenMax));
-  if (std::set<char>(text.begin(), text.end()).size() < kTokenVarietyMin) return invalid("it is not random");
+  HAWSER_TRY(check(text));
   std::array<unsigned char, crypto_kdf_KEYBYTES> master;
   crypto_generichash(master.data(), master.size(), reinterpret_cast<const unsigned char*>(text.data()), text.size(),
                      nullptr, 0);

@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <hawser/status.h>
 #include <hawser/time.h>
@@ -32,6 +33,27 @@ inline constexpr std::size_t kTokenMax = 4096;
 inline constexpr std::size_t kTokenVarietyMin = 8;
 /// A descriptor comes to its end within this time.
 inline constexpr Duration kTokenReadTime = std::chrono::seconds(5);
+
+/// The token as its users have it, for those who pass it on. Thread rule: const after construction. It wipes itself.
+class TokenText {
+ public:
+  /// A new one of 256 random bits.
+  static TokenText make();
+  /// `source`, white space and errors as of WorldToken::read.
+  static Result<TokenText> read(const std::string& source);
+  /// Errors: kInvalid, as of WorldToken::parse.
+  static Result<TokenText> parse(std::string_view text);
+
+  TokenText(TokenText&& other) noexcept : text_(std::exchange(other.text_, {})) {}
+  TokenText& operator=(TokenText&&) = delete;
+  ~TokenText();
+
+  const std::string& text() const { return text_; }
+
+ private:
+  explicit TokenText(std::string text) : text_(std::move(text)) {}
+  std::string text_;
+};
 
 class WorldToken {
  public:

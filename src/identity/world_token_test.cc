@@ -131,6 +131,19 @@ TEST_F(WorldTokenTest, ADescriptorThatStaysOpenIsNotWaitedForForEver) {
   for (const int end : ends) ::close(end);
 }
 
+TEST_F(WorldTokenTest, AMadeOneIsGoodAndNoTwoAreAlike) {
+  const TokenText one = TokenText::make(), other = TokenText::make();
+  EXPECT_EQ(one.text().size(), 43u) << "256 bits in base64";
+  EXPECT_NE(one.text(), other.text());
+  EXPECT_EQ(one.text().find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"),
+            std::string::npos);
+  ASSERT_TRUE(WorldToken::parse(one.text()));
+  const auto again = TokenText::read(write(folder_, " " + one.text() + "\n", 0600));
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->text(), one.text());
+  EXPECT_EQ(TokenText::parse(kText.substr(1)).error().code(), Code::kInvalid);
+}
+
 TEST_F(WorldTokenTest, ADescriptorHasANumber) {
   for (const char* const wrong : {"fd:", "fd:x", "fd:-1", "fd:3x"}) EXPECT_FALSE(WorldToken::read(wrong)) << wrong;
 }

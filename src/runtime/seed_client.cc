@@ -2,8 +2,10 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <utility>
@@ -13,6 +15,7 @@
 #include "base/fd.h"
 #include "base/try.h"
 #include "identity/files.h"
+#include "runtime/seed_server.h"
 
 namespace hawser::runtime {
 namespace {
@@ -61,7 +64,15 @@ bool is_listening(std::string_view address) {
 }
 
 Status not_let_in(std::string_view address, const Status& why) {
+  if (why.code() == Code::kUnsupported) return not_reached(why);  // It was not asked: something is missing here.
   return is_listening(address) ? another_token(address).because(why) : not_reached(why);
+}
+
+/// By which the seed's errors name this rank's process: the host's name is part of it.
+std::string client_name() {
+  std::array<char, 64> host = {};
+  const bool is_known = ::gethostname(host.data(), host.size() - 1) == 0 && host[0] != 0;
+  return identity::one_of_many(is_known ? "seed-client-" + std::string(host.data()) : "seed-client");
 }
 
 }  // namespace
@@ -81,9 +92,10 @@ Result<std::shared_ptr<SeedClient>> SeedClient::open(std::string_view address, A
   std::string typed(address.find('@') == std::string_view::npos ? "@" : "");  // Whatever its name is.
   typed += address;
   if (token) typed = agent::inner::address_with(typed, {.key = token->seed_key(), .admission = token->admission()});
-  options.name = identity::name_beneath(options.identity.folder, identity::one_of_many("seed-client"));
+  options.name = identity::name_beneath(options.identity.folder, client_name());
   options.directory = nullptr;
   options.driven = false;
+  add_seed_backend(options);
   options.status_page = "off";
   options.metrics.clear();
   const Instant until = Clock::steady().now() + timeout;

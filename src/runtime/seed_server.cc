@@ -5,6 +5,7 @@
 
 #include "agent/inner.h"
 #include "base/address.h"
+#include "base/quantity.h"
 #include "base/try.h"
 #include "identity/files.h"
 
@@ -37,11 +38,17 @@ bool leaves_host(const std::string& place) {
 
 }  // namespace
 
+void add_seed_backend(AgentOptions& options) {
+  const auto is_tcp = [](const BackendSpec& spec) { return base::equal_ignoring_case(spec.name, "tcp"); };
+  if (!options.backends.empty() && std::ranges::none_of(options.backends, is_tcp)) options.backends.push_back(tcp());
+}
+
 Result<std::unique_ptr<SeedServer>> SeedServer::open(AgentOptions options, std::optional<identity::WorldToken> token) {
   if (options.name.empty()) options.name = identity::name_beneath(options.identity.folder, "seed");
   options.driven = true;  // Its thread turns it all the time, as a driver would.
   options.directory = nullptr;
   options.backend_params["tcp"].try_emplace("listen", "auto");
+  add_seed_backend(options);
   Result<Agent> opened =
       token ? agent::inner::open_as(std::move(options), {.key = token->seed_key(), .admission = token->admission()})
             : Agent::open(std::move(options));
@@ -111,7 +118,8 @@ void SeedServer::serve(const Message& message) {
     return;
   }
   std::vector<SeedWaiter> waiters;
-  const Status set = table_.set(request->key, request->value, &waiters);
+  const Status set =
+      table_.set(request->key, request->value, {.peer = from, .name = std::string(message.peer.name())}, &waiters);
   answer(from, request->id, set.ok() ? Result<std::string>(std::string()) : Result<std::string>(set));
   for (const SeedWaiter& each : waiters) answer(each.peer, each.id, std::string(request->value));
 }

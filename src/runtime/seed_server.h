@@ -25,6 +25,9 @@
 
 namespace hawser::runtime {
 
+/// Seeds are reached over tcp, also where the ranks have named other backends for their world.
+void add_seed_backend(AgentOptions& options);
+
 class SeedServer {
  public:
   /// With a token it serves only ranks that prove it, and its address needs no ticket.

@@ -55,6 +55,7 @@ std::shared_ptr<Collective> WorldCore::make_collective(CollectiveCall call, cons
   what.may_be_mapped = may_be_mapped(call);
   const schedule::CostModel model = seat_->model();
   const schedule::Algorithm algorithm = schedule::choices(what, model)[0].algorithm;
+  if (algorithm == schedule::Algorithm::kTwoLevels) call.how += hosts_digest_;
   auto made = std::make_shared<Collective>();
   made->algorithm = algorithm;
   if (algorithm == schedule::Algorithm::kMapped) {

@@ -45,7 +45,8 @@ class Player {
   void agree(Actor& actor);
   void shrink(Actor& actor);
   void agree_on(Actor& actor);
-  void go_on(Actor& actor, Deed& deed);
+  void go_on(Actor& actor, Deed& deed, Result<World> made);
+  void recover(Actor& actor);
   void leave(Actor& actor);
   void close(Actor& actor);
   void on_end(Actor& actor, Deed& deed, const Status& status);

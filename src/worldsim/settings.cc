@@ -35,6 +35,9 @@ Settings draw_settings(base::Rng& rng, std::uint64_t seed, sim::Mode mode) {
     settings.faults = 1;
     settings.groups = false;  // A group that does not hold both goes on with either.
   }
+  settings.automatic = seed % 16 == 6 || (seed % 16 == 0 && !settings.parts);
+  settings.hosts = 1 + rng.below(std::min<std::size_t>(settings.ranks, 3));
+  settings.in_blocks = rng.chance(0.7);
   // Some runs without faults: there every operation must end well.
   if (seed % 8 == 7) settings.faults = 0;
   return settings;
@@ -57,12 +60,12 @@ void draw_network(base::Rng& rng, const Settings& settings, sim::Universe& unive
 }
 
 std::string describe(const Settings& settings) {
-  return fmt::format("{} ranks, {} acts, {} at once, {} faults{}{}{}{}{}{}{}{}{}", settings.ranks, settings.acts,
-                     settings.at_once, settings.faults, settings.cancels ? ", cancels" : "",
-                     settings.impatient ? ", impatient" : "", settings.errs ? ", errs" : "",
-                     settings.dissents ? ", dissents" : "", settings.majority ? ", majority" : "",
-                     settings.parts ? ", parts" : "", settings.groups ? ", groups" : "",
-                     settings.reads ? ", reads" : "", settings.maps ? ", maps" : "");
+  return fmt::format(
+      "{} ranks, {} acts, {} at once, {} hosts, {} faults{}{}{}{}{}{}{}{}{}{}", settings.ranks, settings.acts,
+      settings.at_once, settings.hosts, settings.faults, settings.automatic ? ", automatic" : "",
+      settings.cancels ? ", cancels" : "", settings.impatient ? ", impatient" : "", settings.errs ? ", errs" : "",
+      settings.dissents ? ", dissents" : "", settings.majority ? ", majority" : "", settings.parts ? ", parts" : "",
+      settings.groups ? ", groups" : "", settings.reads ? ", reads" : "", settings.maps ? ", maps" : "");
 }
 
 }  // namespace hawser::worldsim

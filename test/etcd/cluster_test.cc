@@ -173,6 +173,22 @@ TEST(EtcdAccess, ARenewedIdentityIsShownFromTheNextConnectionOn) {
   EXPECT_EQ(get(*directory, "k"), "after");
 }
 
+TEST(EtcdAccess, AnEtcdWhoseCertificateWasRevokedIsNotTalkedTo) {
+  identity::TestAuthority authority;
+  const auto server = guarded_by(authority);
+  const std::string folder = authority.issue_to("worker");
+  ASSERT_TRUE(server->await_ready(with_identity(*server, folder)));
+  ASSERT_TRUE(authority.get().copy_revoked(folder).ok());
+  const auto directory = etcd(with_identity(*server, folder)).value();
+  ASSERT_TRUE(put(*directory, "k", "v").ok()) << "an empty list revokes nobody";
+  ASSERT_TRUE(authority.get().revoke("etcd", identity::unix_seconds()).has_value());
+  ASSERT_TRUE(authority.get().copy_revoked(folder).ok());
+  EtcdOptions soon = with_identity(*server, folder);
+  soon.timeout = 500ms;
+  const auto distrustful = etcd(soon).value();
+  EXPECT_EQ(await(*distrustful, distrustful->get("k")).status.code(), Code::kDenied);
+}
+
 TEST(EtcdAccess, AFolderWithoutAnIdentityIsAnErrorWhereItCounts) {
   const base::TestFolder empty("hawser-identity");
   EtcdOptions options{.endpoints = {"https://localhost:1"}, .identity = empty.path()};

@@ -12,6 +12,9 @@ from two_hosts import hosts, start, start_python  # noqa: F401 (a fixture)
 
 from conftest import SCALE, eventually
 
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), os.pardir, "etcd"))
+import with_etcd  # noqa: E402
+
 HAWSER = os.path.join(os.environ["TEST_BUILD"], "bin", "hawser")
 ADDRESS = "store@10.78.0.1:7000"
 PATIENCE = 60 * SCALE
@@ -170,6 +173,61 @@ def test_a_renewed_certificate_keeps_the_session_and_a_revoked_one_ends_it(hosts
     assert last.startswith("error"), (out, err)
     log = log_of(store)
     assert "renewed its certificate" in log and "revoked" in log, log
+
+
+@pytest.fixture
+def etcd(hosts, identities):  # noqa: F811
+    """On the first host, by TLS, for those with an identity, by the commands of docs/directory.md."""
+    if with_etcd.program() is None:
+        pytest.skip(with_etcd.SKIPPED)
+    folder = identities("etcd", "--san", "localhost")
+    process = start(hosts[0], with_etcd.program(), "--client-cert-auth", "--trusted-ca-file", f"{folder}/ca.crt", "--cert-file",
+                    f"{folder}/tls.crt", "--key-file", f"{folder}/tls.key", "--listen-client-urls", "https://127.0.0.1:2379",
+                    "--advertise-client-urls", "https://localhost:2379", "--data-dir", "/run/etcd", "--log-level", "error")
+    yield "etcds://localhost:2379"
+    process.kill()
+    process.wait()
+
+
+LOOK = 2  # Seconds; the default is 10, and a revoked peer's session ends within 60 s then.
+
+
+def test_a_revocation_reaches_agents_by_etcd_and_ends_the_session(hosts, etcd, identities, tmp_path):  # noqa: F811
+    """No file is copied. The peer that was not revoked goes on."""
+    admin = {"HAWSER_IDENTITY": identities("admin"), "PATH": os.environ["PATH"]}
+    command = ["ip", "netns", "exec", hosts[0], HAWSER, "ca", "--folder", str(tmp_path / "ca"), "--directory", etcd]
+
+    def publish(*words):
+        return subprocess.run([*command, *words], capture_output=True, text=True, env=admin, timeout=PATIENCE)
+
+    eventually(lambda: publish("publish").returncode == 0)
+    store = start(hosts[0], HAWSER, "serve", "--name", "store", "--listen", "10.78.0.1:7000", "--json", "--size", "1MiB",
+                  HAWSER_IDENTITY=identities("store"), HAWSER_IDENTITY_LOOK=f"{LOOK}s", HAWSER_DIRECTORY=etcd, HAWSER_LOG="info")
+    writers = []
+    try:
+        assert json.loads(store.stdout.readline())["event"] == "ready"
+        for name in ("reader", "other"):
+            marks = tmp_path / f"marks-{name}"
+            marks.mkdir()
+            writers.append(start_python(hosts[1], WRITER.replace('"reader"', f'"{name}"'), ADDRESS, str(marks),
+                                        HAWSER_IDENTITY=identities(name), PYTHONPATH=os.environ["PYTHONPATH"]))
+            eventually(lambda: (marks / "began").exists() or writers[-1].poll() is not None)
+        revoked_at = time.monotonic()
+        done = publish("revoke", "reader")
+        assert done.returncode == 0, done.stderr
+        out, err = writers[0].communicate(timeout=PATIENCE)
+        assert time.monotonic() - revoked_at < 60 * LOOK / 10 * SCALE
+        assert out.splitlines()[-1].startswith("error"), (out, err)
+        assert writers[1].poll() is None, writers[1].communicate()
+        (tmp_path / "marks-other" / "end").touch()
+        out, err = writers[1].communicate(timeout=PATIENCE)
+        assert out.splitlines()[-1].startswith("wrote"), (out, err)
+        log = log_of(store)
+        assert "of revoked certificates counts now" in log and "its authority has revoked it" in log, log
+    finally:
+        for process in (store, *writers):
+            process.kill()
+            process.wait()
 
 
 def test_a_certificate_that_nobody_renews_ends_the_session(hosts, store, identities, tmp_path):  # noqa: F811

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/test_folder.h"
+#include "identity/world_token.h"
 #include "runtime/seed_client.h"
 
 namespace hawser {
@@ -63,6 +64,20 @@ TEST(WorldSeedTest, RanksFindOneAnother) {
   EXPECT_EQ(address.find("seed@"), 0u) << address;
   EXPECT_NE(address.find('#'), std::string::npos) << "its address holds no ticket: " << address;
   expect_barrier(open_all(4, address, "seeded"));
+}
+
+TEST(WorldSeedTest, RanksThatNameOtherBackendsReachItOverTcp) {
+  AgentOptions named;
+  named.backends = {shm()};
+  const Result<WorldSeed> seed = WorldSeed::open(named);
+  ASSERT_TRUE(seed.has_value()) << seed.error().to_string();
+  std::vector<std::future<Result<World>>> opening;
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    WorldOptions options = rank_of(rank, 2, seed->address());
+    options.agent = named;
+    opening.push_back(std::async(std::launch::async, [options] { return World::open(options); }));
+  }
+  expect_barrier(std::move(opening));
 }
 
 TEST(WorldSeedTest, TwoWorldsOfOneSeedStayApart) {
@@ -206,6 +221,52 @@ TEST_P(TokenTest, ItStandsInForATicketAndNeedsASeed) {
   options.agent.security = Security::kNone;
   EXPECT_EQ(World::open(options).error().code(), Code::kInvalid);
   EXPECT_EQ(WorldSeed::open(options.agent, token_).error().code(), Code::kInvalid);
+}
+
+// S5: the first to prove the token and to say so is the rank, and nobody is two.
+TEST_P(TokenTest, ARankHasItsOwnEntryAlone) {
+  const Result<WorldSeed> seed = WorldSeed::open(agent(), token_);
+  ASSERT_TRUE(seed.has_value()) << seed.error().to_string();
+  const identity::WorldToken token = identity::WorldToken::read(token_).value();
+  const auto open = [&] { return runtime::SeedClient::open(seed->address("127.0.0.1"), agent(), 30s, token); };
+  auto first = open(), second = open();
+  ASSERT_TRUE(first.has_value() && second.has_value());
+  ASSERT_TRUE((*first)->set("hawser/w/0", "a card").ok());
+  EXPECT_EQ((*first)->set("hawser/w/1", "a second card").code(), Code::kDenied);
+  const Status taken = (*second)->set("hawser/w/0", "mine");
+  EXPECT_EQ(taken.code(), Code::kDenied);
+  EXPECT_NE(taken.to_string().find("rank 0 of world 'w' is 'seed-client-"), std::string::npos) << taken.to_string();
+  EXPECT_EQ((*second)->get("hawser/w/0", 10s).value(), "a card");
+  EXPECT_TRUE((*second)->set("hawser/w/1", "its own").ok());
+  first->reset();  // Whoever comes after it in its place is told so once the seed has noticed.
+  Status after = (*open())->set("hawser/w/0", "a new card");
+  for (int i = 0; i < 200 && after.code() == Code::kDenied; ++i) {
+    (void)(*second)->get("nobody sets it", 50ms).has_value();
+    after = (*open())->set("hawser/w/0", "a new card");
+  }
+  EXPECT_TRUE(after.ok()) << after.to_string();
+}
+
+TEST_P(TokenTest, ASecondClaimantOfARankIsRefusedAndTheWorldForms) {
+  const Result<WorldSeed> seed = WorldSeed::open(agent(), token_);
+  ASSERT_TRUE(seed.has_value()) << seed.error().to_string();
+  auto rank1 = std::async(std::launch::async, [&] { return World::open(with_token(1, 3, *seed, token_)); });
+  const identity::WorldToken token = identity::WorldToken::read(token_).value();
+  auto looker = runtime::SeedClient::open(seed->address("127.0.0.1"), agent(), 30s, token);
+  ASSERT_TRUE(looker.has_value());
+  ASSERT_TRUE((*looker)->get("hawser/world/1", 30s).has_value());
+  const Result<World> second = World::open(with_token(1, 3, *seed, token_));
+  ASSERT_FALSE(second.has_value());
+  EXPECT_EQ(second.error().code(), Code::kDenied);
+  EXPECT_NE(second.error().to_string().find("rank 1 of world 'world' is '"), std::string::npos)
+      << second.error().to_string();
+  std::vector<std::future<Result<World>>> opening;
+  for (const std::uint32_t rank : {0u, 2u}) {
+    opening.push_back(std::async(std::launch::async,
+                                 [options = with_token(rank, 3, *seed, token_)] { return World::open(options); }));
+  }
+  opening.insert(opening.begin() + 1, std::move(rank1));
+  expect_barrier(std::move(opening));
 }
 
 INSTANTIATE_TEST_SUITE_P(Levels, TokenTest, testing::Values(Security::kDefault, Security::kEncrypt),

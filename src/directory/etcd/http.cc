@@ -44,6 +44,7 @@ Code code_of(CURLcode result, bool was_sent) {
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_CIPHER:
     case CURLE_SSL_ISSUER_ERROR:
+    case CURLE_SSL_CRL_BADFILE:
       return Code::kDenied;
     case CURLE_URL_MALFORMAT:
     case CURLE_UNSUPPORTED_PROTOCOL:
@@ -165,7 +166,10 @@ void HttpClient::Curl::set_tls(Transfer& transfer) {
 #endif
     // Without them the handshake fails, and curl says which file is missing.
     const identity::IdentityPaths there = identity->paths().value_or(identity::IdentityPaths());
-    if (files.ca.empty()) files.ca = there.authorities;
+    if (files.ca.empty()) {
+      files.ca = there.authorities;
+      if (!there.revoked.empty()) set(CURLOPT_CRLFILE, there.revoked.c_str());
+    }
     if (files.cert.empty()) {
       files.cert = there.certificate;
       files.key = there.key;

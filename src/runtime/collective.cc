@@ -202,7 +202,7 @@ void Collective::act(const schedule::Step& step) {
 /// What follows the round's messages. False: it goes on in a later turn, or has failed.
 bool Collective::act_on_round(Instant now) {
   const std::span<const schedule::Step> steps = (is_telling_ ? exchange_ : schedule).round(round_);
-  std::uint64_t budget = kReadAtOnce;
+  std::uint64_t budget = read_at_once;
   while (acted_ < steps.size()) {
     const Action action = steps[acted_].action;
     if (action != Action::kRead && action != Action::kCombineRead) {
@@ -270,8 +270,9 @@ void Collective::go_on_later() {
 
 std::size_t Collective::rounds() const {
   if (is_telling_) return exchange_.rounds();
-  const bool has_word = mapped == nullptr || !base::planted(base::Planted::kMappedUnconfirmed);
-  return schedule.rounds() - (has_word ? 0 : 1);
+  constexpr std::size_t kLastWords = 2;  // All have read, and all have heard that.
+  const bool has_words = mapped == nullptr || !base::planted(base::Planted::kMappedUnconfirmed);
+  return schedule.rounds() - (has_words ? 0 : kLastWords);
 }
 
 void Collective::go_on(Instant now) {

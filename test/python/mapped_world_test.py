@@ -2,9 +2,10 @@
 
 import gc
 import json
+import multiprocessing
 import os
+import signal
 import subprocess
-import sys
 import uuid
 
 import numpy
@@ -16,62 +17,67 @@ from hawser import World
 
 HAWSER = os.path.join(os.environ["TEST_BUILD"], "bin", "hawser")
 PATIENCE = 60 * SCALE
-
-RANK = """
-import os, subprocess, sys, time
-import numpy, hawser
-
-world = hawser.World.open()
-count, rounds = 400_003, 30
-data, total = world.empty(count, "float32"), world.empty(count, "float32")
-for round in range(rounds):
-    data[:] = numpy.arange(count) % 50 + world.rank + round
-    world.all_reduce(data, out=total)
-    right = world.size * (numpy.arange(count) % 50 + round) + sum(range(world.size))
-    assert (total == right).all(), (round, total, right)
-if sys.argv[1] == "kill" and world.rank == 1:
-    os.kill(os.getpid(), 9)
-try:
-    while sys.argv[1] == "kill":
-        world.all_reduce(data, out=total)
-except hawser.DisconnectedError as error:
-    assert error.ranks == [1], error.ranks
-    print(f"rank {world.rank} goes on", flush=True)
-    world = world.shrink()
-    data[:] = 1
-    world.all_reduce(data)
-    assert (data == world.size).all()
-world.barrier()
-if world.rank == 0:
-    print(subprocess.run([sys.argv[2], "top", sys.argv[3], "--once", "--json"], capture_output=True, text=True).stdout, flush=True)
-world.barrier()
-world.shutdown(20)
-"""
+COUNT, ROUNDS = 400_003, 30
 
 
-def run(tmp_path, what, ranks=3):
+def algorithms(name):
+    """By which each rank's all_reduces went, in their order."""
+    told = subprocess.run([HAWSER, "top", name, "--once", "--json"], capture_output=True, text=True, check=True).stdout
+    return [[call["algorithm"] for call in rank["flight_recorder"]["entries"]
+             if call["profiling_name"] == "hawser:all_reduce"] for rank in json.loads(told)["worlds"][0]["ranks"]]
+
+
+def run_rank(rank, size, folder, name, die, results):
+    world = World.open(size, rank, hawser.file_directory(folder), name=name, timeout=60)
+    data, total = world.empty(COUNT, "float32"), world.empty(COUNT, "float32")
+    places = numpy.arange(COUNT) % 50
+    for number in range(ROUNDS):
+        data[:] = places + rank + number
+        world.all_reduce(data, out=total, timeout=30)
+        assert (total == size * (places + number) + sum(range(size))).all(), number
+    world.barrier()
+    told = algorithms(name) if rank == 0 else None
+    world.barrier()
+    if die and rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        while die:
+            data[:] = places
+            world.all_reduce(data, out=total, timeout=30)
+    except hawser.DisconnectedError:
+        assert (data == places).all(), "the input is untouched"
+        told = world.failed
+        world = world.shrink(timeout=30)
+        data[:] = 1
+        world.all_reduce(data, timeout=30)
+        assert (data == world.size).all()
+    results.put((rank, told))
+    world.shutdown(30)
+
+
+def run(tmp_path, size, die):
+    context = multiprocessing.get_context("spawn")
+    results = context.Queue()
     name = f"world.{uuid.uuid4().hex[:12]}"
-    script = tmp_path / "rank.py"
-    script.write_text(RANK)
-    return subprocess.run([HAWSER, "run", "-n", str(ranks), "--", sys.executable, str(script), what, HAWSER, name],
-                          capture_output=True, text=True, timeout=PATIENCE,
-                          env=dict(os.environ, HAWSER_WORLD_NAME=name.removeprefix("world.")))
+    processes = [context.Process(target=run_rank, args=(rank, size, str(tmp_path), name, die, results))
+                 for rank in range(size)]
+    for process in processes:
+        process.start()
+    told = dict(results.get(timeout=PATIENCE) for _ in range(size - 1 if die else size))
+    for process in processes:
+        process.join(PATIENCE)
+    return told
 
 
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_processes_read_each_others_memory(tmp_path, ranks):
-    done = run(tmp_path, "all", ranks)
-    assert done.returncode == 0, (done.stdout, done.stderr)
-    (line,) = [line for line in done.stdout.splitlines() if line.startswith('[0] {"')]
-    for rank in json.loads(line[4:])["worlds"][0]["ranks"]:
-        calls = [each for each in rank["flight_recorder"]["entries"] if each["profiling_name"] == "hawser:all_reduce"]
-        assert calls[0]["algorithm"] != "mapped", "nobody has mapped anything before the first"
-        assert [each["algorithm"] for each in calls[-5:]] == ["mapped"] * 5, [each["algorithm"] for each in calls]
+    for calls in run(tmp_path, ranks, False)[0]:
+        assert calls[0] != "mapped", "nobody has mapped anything before the first"
+        assert calls[-5:] == ["mapped"] * 5, calls
 
 
 def test_a_rank_that_is_killed_meanwhile_is_named_and_the_others_go_on(tmp_path):
-    done = run(tmp_path, "kill")
-    assert "rank 0 goes on" in done.stdout and "rank 2 goes on" in done.stdout, (done.stdout, done.stderr)
+    assert run(tmp_path, 3, True) == {0: [1], 2: [1]}
 
 
 def test_empty_has_shape_and_type_and_goes_with_its_arrays():

@@ -270,9 +270,8 @@ void Collective::go_on_later() {
 
 std::size_t Collective::rounds() const {
   if (is_telling_) return exchange_.rounds();
-  constexpr std::size_t kLastWords = 2;  // All have read, and all have heard that.
-  const bool has_words = mapped == nullptr || !base::planted(base::Planted::kMappedUnconfirmed);
-  return schedule.rounds() - (has_words ? 0 : kLastWords);
+  const bool has_word = mapped == nullptr || !base::planted(base::Planted::kMappedUnconfirmed);
+  return schedule.rounds() - (has_word ? 0 : 1);
 }
 
 void Collective::go_on(Instant now) {

@@ -106,6 +106,9 @@ HAWSER_C_API int hawser_world_is_sparse(hawser_world world, int* sparse);
 HAWSER_C_API int hawser_world_has_direct_peer(hawser_world world, uint32_t rank, int* direct);
 /* World::host. HAWSER_INVALID: there is no such rank. Since HAWSER_C_ABI 8. */
 HAWSER_C_API int hawser_world_host(hawser_world world, uint32_t rank, uint32_t* host);
+/* Memory of `bytes` that the ranks of this host map: large collectives of one host read it where it lies. Its address
+   is the `base` that hawser_region_info_get tells. Since HAWSER_C_ABI 9. */
+HAWSER_C_API int hawser_world_allocate(hawser_world world, uint64_t bytes, hawser_region* out);
 HAWSER_C_API int hawser_world_shutdown(hawser_world world, int64_t timeout_ns); /* Once all ranks have called it. */
 HAWSER_C_API int hawser_world_leave(hawser_world world, int64_t timeout_ns);    /* Without waiting for them. */
 HAWSER_C_API int hawser_world_close(hawser_world world, int64_t timeout_ns);    /* To the others it has failed. */

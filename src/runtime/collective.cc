@@ -202,7 +202,7 @@ void Collective::act(const schedule::Step& step) {
 /// What follows the round's messages. False: it goes on in a later turn, or has failed.
 bool Collective::act_on_round(Instant now) {
   const std::span<const schedule::Step> steps = (is_telling_ ? exchange_ : schedule).round(round_);
-  std::uint64_t budget = kReadAtOnce;
+  std::uint64_t budget = read_at_once;
   while (acted_ < steps.size()) {
     const Action action = steps[acted_].action;
     if (action != Action::kRead && action != Action::kCombineRead) {

@@ -25,8 +25,6 @@ namespace hawser::runtime {
 /// How often a rank asks those that it waits for whether they called the same. A rank that waits so long has time to.
 inline constexpr Duration kCheckEvery = std::chrono::seconds(1);
 
-/// Read at other ranks in one turn, bytes.
-inline constexpr std::uint64_t kReadAtOnce = 1u << 20;
 /// Bytes that are combined with one rank's after the other's, while they are in the cache.
 inline constexpr std::uint64_t kReadBlock = 16 * 1024;
 
@@ -55,6 +53,7 @@ class Collective final : public Operation, public Listener {
   schedule::Algorithm algorithm = schedule::Algorithm::kDirect;
   /// The ranks may read each other's buffers, and tell each other first whether they do. Else they go by `schedule`.
   std::unique_ptr<MappedCall> mapped;
+  std::uint64_t read_at_once = kReadAtOnce;  ///< Bytes that are read at other ranks in one turn.
   Elements elements;
   std::span<const Peer> ranks;
   Mailbox* mailbox = nullptr;

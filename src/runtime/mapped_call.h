@@ -28,6 +28,9 @@
 
 namespace hawser::runtime {
 
+/// Read of other ranks' memory in one turn, bytes.
+inline constexpr std::uint64_t kReadAtOnce = 1u << 20;
+
 class MappedCall {
  public:
   struct Uses {

@@ -13,6 +13,7 @@
 #include <hawser/driver.h>
 
 #include "runtime/mailbox.h"
+#include "runtime/mapped_call.h"
 #include "runtime/past_accord.h"
 #include "runtime/recorder.h"
 #include "runtime/relay.h"
@@ -33,6 +34,7 @@ struct SeatHooks {
   std::function<void(std::function<void()> job)> run = {};
   /// By which algorithms are chosen; the same for all ranks. None: the default.
   std::optional<schedule::CostModel> model = {};
+  std::uint64_t read_at_once = kReadAtOnce;
   /// Tells ranks on one host from those on others. 0: what the system says.
   std::uint64_t host = 0;
 };
@@ -57,6 +59,7 @@ class RankSeat {
   void run(std::function<void()> job);
   /// Handlers run by themselves, while the caller waits. Otherwise they run while the agent lets time pass.
   bool has_threads() const { return !hooks_.run; }
+  std::uint64_t read_at_once() const { return hooks_.read_at_once; }
   schedule::CostModel model() const { return hooks_.model.value_or(schedule::CostModel()); }
   /// Of ranks on one host the same number.
   std::uint64_t host() const { return host_; }

@@ -61,6 +61,7 @@ std::shared_ptr<Collective> WorldCore::make_collective(CollectiveCall call, cons
   if (algorithm == schedule::Algorithm::kMapped) {
     made->algorithm = schedule::unmapped_choices(what, model)[0].algorithm;
     made->mapped = mapped_call(call);
+    made->read_at_once = seat_->read_at_once();
   }
   made->name = schedule::to_string(what.operation);
   made->world = nonce_;

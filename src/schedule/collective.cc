@@ -147,7 +147,7 @@ struct Work {
 
 /// To tell where buffers lie is a meeting, too.
 Work work_of_mapped(const Call& call, double count) {
-  const double meeting = rounds_to_meet(call.size), share = count * (call.size - 1) / call.size;
+  const double meeting = messages_to_meet(call.size), share = count * (call.size - 1) / call.size;
   switch (call.operation) {
     case Operation::kAllReduce:
       return {4 * meeting, 0, share, share};

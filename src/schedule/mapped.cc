@@ -29,8 +29,9 @@ void part(Schedule& schedule, const Members& me) {
 
 }  // namespace
 
-std::uint32_t rounds_to_meet(std::uint32_t size) {
-  return meets_at_once(size) ? 1 : static_cast<std::uint32_t>(std::bit_width(size - 1));
+double messages_to_meet(std::uint32_t size) {
+  constexpr double kWork = 0.4;  // Of one end with one message, in the time from its send to the end of its receive.
+  return meets_at_once(size) ? 1 + kWork * (size - 1) : (1 + kWork) * std::bit_width(size - 1);
 }
 
 void meet(Schedule& schedule, const Members& me) {

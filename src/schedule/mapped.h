@@ -26,7 +26,7 @@ void broadcast_mapped(Schedule& schedule, const Members& me, Slice data);
 void tell_all(Schedule& schedule, const Members& me, std::uint64_t bytes);
 /// Returns once all members have come here.
 void meet(Schedule& schedule, const Members& me);
-/// How many rounds that takes.
-std::uint32_t rounds_to_meet(std::uint32_t size);
+/// As long as it takes so many messages one after another.
+double messages_to_meet(std::uint32_t size);
 
 }  // namespace hawser::schedule

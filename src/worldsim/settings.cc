@@ -37,6 +37,7 @@ Settings draw_settings(base::Rng& rng, std::uint64_t seed, sim::Mode mode) {
   }
   settings.automatic = seed % 16 == 6 || (seed % 16 == 0 && !settings.parts);
   settings.hosts = 1 + rng.below(std::min<std::size_t>(settings.ranks, 3));
+  if (settings.maps) settings.hosts = 1;
   settings.in_blocks = rng.chance(0.7);
   if (settings.maps) settings.hosts = 1;  // Else nothing is mapped.
   // Some runs without faults: there every operation must end well.

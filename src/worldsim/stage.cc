@@ -59,6 +59,7 @@ void Stage::open(Actor& actor) {
   if (settings_.maps) {
     hooks.model =
         schedule::CostModel{.message_ns = 0, .combined_byte_ns = 0, .read_byte_ns = 0};  // It is the cheapest.
+    hooks.read_at_once = 64;  // So that faults come while a rank reads.
   }
   hooks.run = [this, &actor](std::function<void()> job) { run_later(actor, std::move(job)); };
   const std::size_t block = (settings_.ranks + settings_.hosts - 1) / settings_.hosts;

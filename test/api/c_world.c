@@ -21,6 +21,27 @@ static int add_one(void* context, uint32_t source, const void* arguments, size_t
   return hawser_answer_set(answer, bytes, sizeof bytes);
 }
 
+/* Memory that the others map, above the size from which they read it there. */
+static void test_mapped_memory(hawser_world world, uint32_t rank, uint32_t ranks) {
+  enum { kCount = 100000, kRounds = 5 };
+  hawser_region region = 0;
+  hawser_region_info info = HAWSER_INIT(hawser_region_info);
+  MUST(hawser_world_allocate(world, kCount * sizeof(float), &region));
+  MUST(hawser_region_info_get(region, &info));
+  CHECK(info.bytes >= kCount * sizeof(float));
+  float* const data = info.base;
+  for (int round = 0; round < kRounds; ++round) {
+    for (int i = 0; i < kCount; ++i) data[i] = (float)((int)rank + i % 10 + round);
+    MUST(hawser_world_all_reduce(world, data, data, kCount, HAWSER_F32, HAWSER_SUM, NULL));
+    for (int i = 0; i < kCount; ++i) {
+      if (data[i] != (float)((int)(ranks * (ranks - 1) / 2) + (int)ranks * (i % 10 + round))) CHECK(!"the sum");
+    }
+  }
+  MUST(hawser_region_close(region, PATIENCE));
+  MUST(hawser_region_release(region));
+  REFUSED(hawser_world_allocate(world, 0, &region), HAWSER_INVALID, "allocate");
+}
+
 static void test_collectives(hawser_world world, uint32_t rank, uint32_t ranks) {
   hawser_operation_options options = HAWSER_INIT(hawser_operation_options);
   options.timeout_ns = PATIENCE;
@@ -269,6 +290,7 @@ static void test_all(hawser_world world) {
   CHECK(info.failed == 0 && info.epoch == 0);
   test_misuse(world);
   test_collectives(world, info.rank, info.ranks);
+  test_mapped_memory(world, info.rank, info.ranks);
   test_compressed(world, info.rank, info.ranks);
   test_messages(world, info.rank, info.ranks);
   test_calls(world, info.rank, info.ranks);

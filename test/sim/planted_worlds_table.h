@@ -35,7 +35,7 @@ inline constexpr PlantedBug kPlantedBugs[] = {
      {"overtaken", "other bytes", "nothing about it is invalid"}},
     {Planted::kOlderReceivePassed, "older_receive_passed", sim::Mode::kStream, {"overtaken"}},
     {Planted::kPartEndsReceive, "part_ends_receive", sim::Mode::kStream, {"torn", "other bytes"}},
-    {Planted::kMappedUnconfirmed, "mapped_unconfirmed", sim::Mode::kMapped, {"other bytes", "wrong"}},
+    {Planted::kMappedUnconfirmed, "mapped_unconfirmed", sim::Mode::kMapped, {"other bytes"}, 7700},
     {Planted::kMappedUnknowing, "mapped_unknowing", sim::Mode::kMapped, {"the path has ended by which"}},
     {Planted::kFetchedIsTaken, "fetched_is_taken", sim::Mode::kMapped, {"torn", "other bytes"}},
     {Planted::kGoneUntold, "gone_untold", sim::Mode::kStream, {"though a letter waits"}, 4250},

@@ -248,6 +248,15 @@ int hawser_world_has_direct_peer(hawser_world world, uint32_t rank, int* direct)
   });
 }
 
+int hawser_world_allocate(hawser_world world, uint64_t bytes, hawser_region* out) {
+  return run(__func__, [&](const char* call) -> Status {
+    HAWSER_TRY(not_null(call, out, "out"));
+    HAWSER_TRY_ASSIGN(const auto its, find<WorldObject>(call, world));
+    HAWSER_TRY_ASSIGN(Region region, its->world.allocate({.size = bytes}));
+    return give_handle(call, out, std::make_unique<RegionObject>(std::move(region)));
+  });
+}
+
 int hawser_world_host(hawser_world world, uint32_t rank, uint32_t* host) {
   return run(__func__, [&](const char* call) -> Status {
     HAWSER_TRY(not_null(call, host, "host"));

@@ -20,10 +20,16 @@ constexpr std::uint64_t kCodeOrderly = 0;
 constexpr std::uint64_t kCodeAborted = 1;
 /// `write` copies so many bytes of its caller's before it makes packets of them.
 constexpr std::size_t kTakeAtOnce = 256 * 1024;
+/// So many it copies although the network takes nothing now. What has no more than that to send goes before bulk once
+/// there is room: a message does not wait for what `write` took of bulk before.
+constexpr std::size_t kSmallUnsent = 16 * 1024;
 /// What the peer may send at first in one stream; four times that in all. It grows with what is read. An acceptor's is
 /// smaller: it knows nothing of its peer yet.
 constexpr std::uint64_t kOpenersWindow = 256 * 1024;
 constexpr std::uint64_t kAcceptorsWindow = 32 * 1024;
+/// An acknowledgement waits so long at most. The peer waits for it before it takes the end of a burst for lost; 25 ms are
+/// usual.
+constexpr Duration kAckDelay = std::chrono::milliseconds(5);
 constexpr std::size_t kFirstIdBytes = 18;  ///< An opener makes up an id of this size for the acceptor.
 
 std::uint8_t* raw(std::byte* bytes) { return reinterpret_cast<std::uint8_t*>(bytes); }
@@ -114,7 +120,7 @@ ngtcp2_settings Connection::settings(Instant now) const {
   settings.no_pmtud = options_.is_probed ? 0 : 1;
   settings.handshake_timeout = static_cast<ngtcp2_duration>(options_.handshake_timeout.count());
   settings.max_window = options_.window;
-  settings.max_stream_window = options_.window;
+  settings.max_stream_window = options_.stream_window;
   return settings;
 }
 
@@ -129,6 +135,7 @@ ngtcp2_transport_params Connection::params() const {
   params.initial_max_streams_uni = 0;
   params.max_idle_timeout = static_cast<ngtcp2_duration>(options_.idle_timeout.count());
   params.max_udp_payload_size = 65'527;
+  params.max_ack_delay = static_cast<ngtcp2_duration>(std::chrono::nanoseconds(kAckDelay).count());
   params.active_connection_id_limit = 2;
   return params;
 }
@@ -225,6 +232,7 @@ int Connection::handshake_completed(ngtcp2_conn*, void* self) {
     return NGTCP2_ERR_CALLBACK_FAILURE;
   }
   connection.state_ = State::kUp;
+  if (connection.is_opener_) connection.trust();  // It has chosen its peer, and opens all streams itself.
   connection.set_.user.on_state(connection);
   return 0;
 }
@@ -253,6 +261,7 @@ int Connection::data_came(ngtcp2_conn* conn, std::uint32_t flags, std::int64_t i
   }
   Flow& flow = **found;
   flow.in.append({reinterpret_cast<const std::byte*>(data), size});
+  connection.note_came(size);
   if ((flags & NGTCP2_STREAM_DATA_FLAG_FIN) != 0) flow.has_ended = true;
   flow.is_readable = true;
   return 0;
@@ -368,8 +377,10 @@ void Connection::pump(Flow* flow, Instant now) {
 void Connection::settle(Instant now) {
   is_dirty = false;
   if (state_ == State::kEnded) return;
-  for (std::size_t i = 0; i < flows_.size(); ++i) {
-    if (flows_[i]->has_unsent()) pump(flows_[i].get(), now);
+  for (const bool is_small : {true, false}) {
+    for (std::size_t i = 0; i < flows_.size(); ++i) {
+      if (flows_[i]->has_unsent() && flows_[i]->is_small(kSmallUnsent) == is_small) pump(flows_[i].get(), now);
+    }
   }
   pump(nullptr, now);
   static_cast<void>(batch_.flush());
@@ -410,8 +421,8 @@ std::size_t Connection::write(Flow& flow, std::span<const iovec> parts, Instant 
   for (const iovec& part : parts) wanted += part.iov_len;
   std::size_t skip = 0;  // So much of the first part is taken.
   while (total < wanted && flow.out_sent == flow.out.size() && flow.out.size() < Flow::kUnackedMax) {
-    if (state_ != State::kUp || library_.conn_get_cwnd_left(connection_) == 0) break;
-    std::size_t room = kTakeAtOnce;
+    if (state_ != State::kUp) break;
+    std::size_t room = library_.conn_get_cwnd_left(connection_) == 0 ? kSmallUnsent : kTakeAtOnce;
     while (!parts.empty() && room > 0) {
       const std::span<const std::byte> rest{static_cast<const std::byte*>(parts[0].iov_base) + skip,
                                             parts[0].iov_len - skip};
@@ -436,9 +447,33 @@ std::size_t Connection::read(Flow& flow, std::span<const iovec> parts) {
   const std::size_t bytes = flow.in.take(parts);
   if (bytes == 0 || state_ == State::kEnded) return bytes;
   if (!flow.is_over) static_cast<void>(library_.conn_extend_max_stream_offset(connection_, flow.id, bytes));
-  library_.conn_extend_max_offset(connection_, bytes);
+  note_taken(bytes);
   is_dirty = true;
   return bytes;
+}
+
+void Connection::trust() {
+  if (is_trusted_ || state_ == State::kEnded) return;
+  is_trusted_ = true;
+  library_.conn_extend_max_offset(connection_, owed_);
+  owed_ = 0;
+  is_dirty = true;
+}
+
+void Connection::note_came(std::size_t bytes) {
+  unread_ += bytes;
+  if (is_trusted_ && unread_ <= options_.unread_max) {
+    library_.conn_extend_max_offset(connection_, bytes);
+  } else {
+    owed_ += bytes;
+  }
+}
+
+void Connection::note_taken(std::size_t bytes) {
+  unread_ -= bytes;
+  const std::size_t paid = std::min(owed_, bytes);
+  owed_ -= paid;
+  if (paid > 0) library_.conn_extend_max_offset(connection_, paid);
 }
 
 void Connection::leave(Flow& flow, bool abort, Instant now) {
@@ -446,7 +481,7 @@ void Connection::leave(Flow& flow, bool abort, Instant now) {
   flow.is_left = true;
   flow.user = nullptr;
   if (state_ != State::kUp) return drop_over();
-  library_.conn_extend_max_offset(connection_, flow.in.size());
+  note_taken(flow.in.size());
   flow.in.clear();
   if (abort) {
     static_cast<void>(library_.conn_shutdown_stream(connection_, flow.id, kCodeAborted));

@@ -40,7 +40,9 @@ struct ConnectionOptions {
   std::size_t datagram_max = 1452;     ///< UDP bytes of a datagram: what the route surely takes, or is probed for.
   bool is_probed = true;               ///< From 1,200 bytes up to datagram_max; else that at once.
   bool is_paced = true;                ///< Spread over the round trip, as for networks; loopback needs it not.
-  std::uint64_t window = 16ull << 20;  ///< Bytes that the peer may send ahead of their reader, in all streams.
+  std::uint64_t window = 16ull << 20;  ///< Bytes that the peer may have under way, in all streams.
+  std::uint64_t stream_window = 2ull << 20;  ///< Bytes that it may send ahead of their reader in one stream,
+  std::uint64_t unread_max = 16ull << 20;    ///< and in all: `window` more at most. See Connection::trust.
   Duration handshake_timeout = std::chrono::seconds(10);
   Duration idle_timeout = std::chrono::seconds(60);
 };
@@ -65,6 +67,7 @@ struct Flow {
   void* user = nullptr;
 
   bool has_unsent() const { return out_sent < out.size() || (is_ending && !is_end_sent); }
+  bool is_small(std::size_t most) const { return out.size() - out_sent <= most; }
   /// The peer has all that it wants.
   bool is_flushed() const { return !reset.ok() || out.empty(); }
   bool is_delivered() const { return !reset.ok() || (out.empty() && (!is_ending || is_end_sent)); }
@@ -124,6 +127,10 @@ class Connection {
   void on_due(Instant now);
   /// The kernel takes datagrams again.
   void on_writable(Instant now);
+  /// The peer has proven who it is. From now on what came counts as taken for the connection's window, though not for
+  /// its stream's, while no more than `unread_max` is unread: so streams that nobody reads hold no other one back. Until
+  /// then all that a peer can have unread here is the first window.
+  void trust();
   /// Something else than the peer says that it is gone.
   void fail(const Status& why);
 
@@ -159,6 +166,8 @@ class Connection {
   ngtcp2_transport_params params() const;
   void pump(Flow* flow, Instant now);
   ngtcp2_ssize write_one(Flow* flow, std::span<std::byte> room, Route* route, Instant now);
+  void note_came(std::size_t bytes);
+  void note_taken(std::size_t bytes);
   void tell_room();
   void note_due();
   void end(const Status& why);
@@ -198,7 +207,10 @@ class Connection {
   std::vector<std::unique_ptr<Flow>> flows_;
   std::vector<std::string> ids_;
   Instant due_ = Instant::max();
-  bool has_left_ = false;  ///< One of its streams' users is gone.
+  bool is_trusted_ = false;
+  std::size_t unread_ = 0;  ///< What came and was not read,
+  std::size_t owed_ = 0;    ///< and what of it still fills the connection's window.
+  bool has_left_ = false;   ///< One of its streams' users is gone.
 };
 
 }  // namespace hawser::backend::quic

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <sodium.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backend/quic/test_pair.h"
@@ -43,21 +45,25 @@ void read_some(TestPair::Side& side, Flow& flow, std::vector<std::byte>& bytes) 
   }
 }
 
-/// `bytes` go from the opener to the acceptor on a new stream. Whether all arrived, as they were.
-bool carry(TestPair& pair, std::vector<std::byte> bytes, Duration patience = std::chrono::seconds(60)) {
-  Flow* const flow = pair.opener.connection->open_flow();
-  if (flow == nullptr) return false;
+/// `bytes` go from the opener to the acceptor, as the first of that stream. Whether all arrived, as they were.
+bool carry_on(TestPair& pair, Flow& flow, std::vector<std::byte> bytes, Duration patience) {
   const std::size_t known = pair.acceptor.opened.size();
   std::size_t at = 0;
   std::vector<std::byte> got;
   const bool done = pair.run(
       [&] {
-        write_some(pair, pair.opener, *flow, bytes, at);
+        write_some(pair, pair.opener, flow, bytes, at);
         if (pair.acceptor.opened.size() > known) read_some(pair.acceptor, *pair.acceptor.opened[known], got);
         return got.size() >= bytes.size();
       },
       patience);
   return done && got == bytes;
+}
+
+/// On a new stream.
+bool carry(TestPair& pair, std::vector<std::byte> bytes, Duration patience = std::chrono::seconds(60)) {
+  Flow* const flow = pair.opener.connection->open_flow();
+  return flow != nullptr && carry_on(pair, *flow, std::move(bytes), patience);
 }
 
 TEST_F(QuicConnection, BothEndsLearnTheOthersKeyAndShareANumberForEachStream) {
@@ -103,6 +109,125 @@ TEST_F(QuicConnection, AStreamThatNobodyReadsHoldsNoOtherBack) {
   }
   EXPECT_LT(at, much.size()) << "its window bounds what lies at a peer that does not read";
   EXPECT_TRUE(carry(pair, stream_bytes(100'000)));
+}
+
+/// How much of `bytes` the opener's streams bring under way while nobody reads them.
+std::size_t stall(TestPair& pair, std::span<Flow* const> flows, std::vector<std::byte>& bytes) {
+  std::vector<std::size_t> at(flows.size());
+  for (int i = 0; i < 100; ++i) {
+    for (std::size_t s = 0; s < flows.size(); ++s) write_some(pair, pair.opener, *flows[s], bytes, at[s]);
+    pair.run([] { return false; }, std::chrono::milliseconds(5));
+  }
+  std::size_t total = 0;
+  for (const std::size_t each : at) total += each;
+  return total;
+}
+
+/// Streams whose windows have grown, because they were read fast.
+std::vector<Flow*> grown(TestPair& pair, std::size_t count, const std::vector<std::byte>& bytes) {
+  std::vector<Flow*> flows;
+  for (std::size_t s = 0; s < count; ++s) {
+    flows.push_back(pair.opener.connection->open_flow());
+    EXPECT_TRUE(carry_on(pair, *flows.back(), bytes, std::chrono::seconds(60))) << s;
+  }
+  return flows;
+}
+
+// A tensor that nobody takes at the moment fills its own stream's window, and never the connection's.
+TEST_F(QuicConnection, StreamsThatAreNotReadAnyMoreHoldNoOtherBack) {
+  TestPair pair(5);
+  ASSERT_TRUE(pair.come_up());
+  pair.acceptor.connection->trust();
+  std::vector<std::byte> much = stream_bytes(6'000'000);
+  const auto stuck = grown(pair, 7, much);
+  const std::size_t held = stall(pair, stuck, much);
+  const ConnectionOptions usual;
+  EXPECT_GT(held, usual.window / 2) << "it is worth bounding";
+  EXPECT_LE(held, 7 * (usual.stream_window + Flow::kUnackedMax));
+  const Instant before = pair.now();
+  EXPECT_TRUE(carry(pair, stream_bytes(100'000), std::chrono::seconds(2)));
+  EXPECT_LT(pair.now() - before, std::chrono::milliseconds(100));
+}
+
+constexpr Duration kLatency = std::chrono::microseconds(500);
+
+/// How long small messages on the first stream take while the second carries bulk, of whose datagrams `lost` are lost:
+/// the 99th percentile, in virtual time.
+Duration message_p99_beside_bulk(double lost) {
+  constexpr std::size_t kMessages = 400;
+  constexpr Duration kEvery = std::chrono::milliseconds(2);
+  TestPair pair(7, {.latency = kLatency});
+  EXPECT_TRUE(pair.come_up());
+  pair.acceptor.connection->trust();
+  base::Rng rng(8);
+  pair.tap = [&](int to, std::vector<std::byte>& bytes) {
+    const bool is_bulk = to == 1 && bytes.size() > 1000;
+    return !is_bulk || static_cast<double>(rng.below(1'000'000)) >= lost * 1e6;
+  };
+  Flow &messages = *pair.opener.connection->open_flow(), &bulk = *pair.opener.connection->open_flow();
+  std::vector<std::byte> word = stream_bytes(8), much = stream_bytes(1 << 20), got;
+  std::vector<Duration> times;
+  std::size_t bulk_at = 0, got_bulk = 0;
+  Instant sent_at = pair.now();
+  bool is_under_way = false, is_waiting = false;
+  pair.run(
+      [&] {
+        std::size_t at = 0;
+        if (!is_under_way && pair.now() >= sent_at + kEvery) sent_at = pair.now(), is_under_way = is_waiting = true;
+        if (is_waiting) {  // First, as paths do it.
+          write_some(pair, pair.opener, messages, word, at);
+          is_waiting = at == 0;
+        }
+        if (bulk_at == much.size()) bulk_at = 0;
+        write_some(pair, pair.opener, bulk, much, bulk_at);
+        for (Flow* flow : pair.acceptor.opened) {
+          got.clear();
+          read_some(pair.acceptor, *flow, got);
+          if (flow->id == bulk.id) got_bulk += got.size();
+          if (flow->id == messages.id && got.size() == word.size() && std::exchange(is_under_way, false)) {
+            times.push_back(pair.now() - sent_at);
+          }
+        }
+        return times.size() == kMessages;
+      },
+      std::chrono::seconds(60));
+  EXPECT_EQ(times.size(), kMessages);
+  EXPECT_GT(got_bulk, much.size()) << "there was bulk all the while";
+  std::ranges::sort(times);
+  return times.empty() ? Duration::max() : times[times.size() * 99 / 100];
+}
+
+// What is lost of one stream delays no other one, but for the network's share: after a loss the connection may send
+// nothing for up to a round trip. The bound is of virtual time, so a busy machine changes nothing.
+TEST_F(QuicConnection, LostBulkDelaysAMessageByOneRoundTripAtMost) {
+  constexpr Duration kRoundTrip = 2 * kLatency;
+  const Duration quiet = message_p99_beside_bulk(0);
+  EXPECT_EQ(quiet, kLatency);
+  for (const double lost : {0.01, 0.05}) EXPECT_LE(message_p99_beside_bulk(lost), quiet + kRoundTrip) << lost;
+}
+
+TEST_F(QuicConnection, WhatAPeerThatIsKnownSendsUnreadIsBounded) {
+  const ConnectionOptions options = {.window = 1 << 20, .stream_window = 1 << 20, .unread_max = 2 << 20};
+  TestPair pair(6, {}, options);
+  ASSERT_TRUE(pair.come_up());
+  pair.acceptor.connection->trust();
+  std::vector<std::byte> much = stream_bytes(5'000'000);
+  const auto stuck = grown(pair, 10, much);
+  static_cast<void>(stall(pair, stuck, much));
+  std::size_t unread = 0;
+  for (const auto& flow : pair.acceptor.connection->flows()) unread += flow->in.size();
+  EXPECT_GT(unread, options.unread_max / 2);
+  EXPECT_LE(unread, options.unread_max + options.window);
+  const auto read_all = [&] {
+    for (Flow* flow : pair.acceptor.opened) {
+      std::vector<std::byte> got;
+      read_some(pair.acceptor, *flow, got);
+    }
+    pair.acceptor.connection->settle(pair.now());
+    return false;
+  };
+  pair.run(read_all, std::chrono::seconds(2));  // It goes on once they are read.
+  EXPECT_TRUE(carry(pair, stream_bytes(300'000)));
 }
 
 TEST_F(QuicConnection, WhatAStrangerSendsUnreadIsBounded) {

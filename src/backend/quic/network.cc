@@ -189,7 +189,9 @@ ConnectionOptions QuicNetwork::options_for(const UdpSocket& socket, const base::
   // cubic leaves its slow start when a round trip takes longer, which on loopback says that a process had to wait.
   ConnectionOptions options = {
       .congestion = options_.congestion.value_or(is_near ? Congestion::kReno : Congestion::kCubic),
-      .window = options_.window};
+      .window = options_.window,
+      .stream_window = options_.window / stream::kStreamsMax,
+      .unread_max = options_.window};
   options.datagram_max = options_.datagram > 0 ? options_.datagram : kNetworkDatagram;
   options.is_probed = !is_near && options_.datagram == 0;
   options.is_paced = !is_near;
@@ -312,6 +314,7 @@ void QuicNetwork::know(Member& member) {
   if (!member.is_stranger) return;
   member.is_stranger = false;
   member.deadline = Instant::max();
+  member.connection->trust();
   touch(member);
   --strangers_;
   const auto from = strangers_from_.find(member.source);

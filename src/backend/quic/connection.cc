@@ -27,8 +27,8 @@ constexpr std::size_t kSmallUnsent = 16 * 1024;
 /// smaller: it knows nothing of its peer yet.
 constexpr std::uint64_t kOpenersWindow = 256 * 1024;
 constexpr std::uint64_t kAcceptorsWindow = 32 * 1024;
-/// An acknowledgement waits so long at most. The peer waits for it before it takes the end of a burst for lost; 25 ms are
-/// usual.
+/// An acknowledgement waits so long at most. The peer waits for it before it takes the end of a burst for lost; 25 ms
+/// are usual.
 constexpr Duration kAckDelay = std::chrono::milliseconds(5);
 constexpr std::size_t kFirstIdBytes = 18;  ///< An opener makes up an id of this size for the acceptor.
 
@@ -107,6 +107,7 @@ ngtcp2_callbacks Connection::callbacks(const Ngtcp2& library) {
   table.stream_reset = stream_reset;
   table.get_new_connection_id = make_id;
   table.remove_connection_id = drop_id;
+  table.recv_stateless_reset = forgotten;
   return table;
 }
 
@@ -184,7 +185,9 @@ Status Connection::init_acceptor(const First& first, Instant now) {
   given.retry_scid_present = first.asked_id.has_value() ? 1 : 0;
   if (first.asked_id) given.retry_scid = first.head.dcid;
   const ngtcp2_callbacks table = callbacks(library_);
-  const ngtcp2_cid own = random_id(kIdBytes);
+  const ngtcp2_cid own = set_.ids.make();
+  given.stateless_reset_token_present = 1;
+  std::ranges::copy(set_.ids.token({own.data, own.datalen}), given.stateless_reset_token);
   const ngtcp2_path path = path_of(route_);
   const int error = library_.conn_server_new_versioned(&connection_, &first.head.scid, &own, &path, first.head.version,
                                                        NGTCP2_CALLBACKS_VERSION, &table, NGTCP2_SETTINGS_VERSION, &its,
@@ -313,9 +316,15 @@ void Connection::forget_ids() {
 }
 
 int Connection::make_id(ngtcp2_conn*, ngtcp2_cid* id, std::uint8_t* token, std::size_t size, void* self) {
-  *id = random_id(size);
-  randombytes_buf(token, NGTCP2_STATELESS_RESET_TOKENLEN);
-  static_cast<Connection*>(self)->add_id(*id);
+  auto& connection = *static_cast<Connection*>(self);
+  *id = size == kIdBytes ? connection.set_.ids.make() : random_id(size);
+  std::ranges::copy(connection.set_.ids.token({id->data, id->datalen}), token);
+  connection.add_id(*id);
+  return 0;
+}
+
+int Connection::forgotten(ngtcp2_conn*, const ngtcp2_pkt_stateless_reset*, void* self) {
+  static_cast<Connection*>(self)->is_forgotten_ = true;
   return 0;
 }
 
@@ -539,6 +548,7 @@ void Connection::close(Instant now, bool abort) {
 }
 
 Status Connection::why_closed() const {
+  if (is_forgotten_) return disconnected("the peer does not know this QUIC connection any more");
   ngtcp2_connection_close_error error;
   library_.conn_get_connection_close_error(connection_, &error);
   if (error.type == NGTCP2_CONNECTION_CLOSE_ERROR_CODE_TYPE_APPLICATION) {

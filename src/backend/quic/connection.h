@@ -21,6 +21,7 @@
 #include <hawser/time.h>
 
 #include "backend/quic/byte_queue.h"
+#include "backend/quic/connection_ids.h"
 #include "backend/quic/ngtcp2_library.h"
 #include "backend/quic/packet_batch.h"
 #include "backend/quic/route.h"
@@ -30,8 +31,6 @@ namespace hawser::backend::quic {
 
 /// Streams that a peer may open in one connection.
 inline constexpr unsigned kStreamsPerConnection = 16;
-/// Bytes of an id that an acceptor gives its connections.
-inline constexpr std::size_t kIdBytes = 16;
 
 enum class Congestion : std::uint8_t { kCubic, kReno, kBbr };
 
@@ -93,6 +92,7 @@ struct ConnectionSet {
   std::shared_ptr<const TlsCredentials> credentials;
   ConnectionUser& user;
   PacketBatch::Buffer spare = {};
+  ConnectionIds ids = {};
 };
 
 class Connection {
@@ -128,8 +128,8 @@ class Connection {
   /// The kernel takes datagrams again.
   void on_writable(Instant now);
   /// The peer has proven who it is. From now on what came counts as taken for the connection's window, though not for
-  /// its stream's, while no more than `unread_max` is unread: so streams that nobody reads hold no other one back. Until
-  /// then all that a peer can have unread here is the first window.
+  /// its stream's, while no more than `unread_max` is unread: so streams that nobody reads hold no other one back.
+  /// Until then all that a peer can have unread here is the first window.
   void trust();
   /// Something else than the peer says that it is gone.
   void fail(const Status& why);
@@ -193,6 +193,7 @@ class Connection {
                           void* flow);
   static int make_id(ngtcp2_conn*, ngtcp2_cid* id, std::uint8_t* token, std::size_t size, void* self);
   static int drop_id(ngtcp2_conn*, const ngtcp2_cid* id, void* self);
+  static int forgotten(ngtcp2_conn*, const ngtcp2_pkt_stateless_reset*, void* self);
 
   ConnectionSet& set_;
   const Ngtcp2& library_;
@@ -207,6 +208,7 @@ class Connection {
   std::vector<std::unique_ptr<Flow>> flows_;
   std::vector<std::string> ids_;
   Instant due_ = Instant::max();
+  bool is_forgotten_ = false;  ///< The peer says that it does not know this connection.
   bool is_trusted_ = false;
   std::size_t unread_ = 0;  ///< What came and was not read,
   std::size_t owed_ = 0;    ///< and what of it still fills the connection's window.

@@ -230,6 +230,25 @@ TEST_F(QuicConnection, WhatAPeerThatIsKnownSendsUnreadIsBounded) {
   EXPECT_TRUE(carry(pair, stream_bytes(300'000)));
 }
 
+TEST_F(QuicConnection, APeerThatHasForgottenItSaysSo) {
+  TestPair pair(9);
+  ASSERT_TRUE(pair.come_up());
+  ASSERT_TRUE(carry(pair, stream_bytes(1000)));
+  std::vector<std::byte> noise(ConnectionIds::kAnswerBytes, std::byte{0x42});
+  pair.opener.connection->take(pair.opener.connection->route(), noise, pair.now());
+  EXPECT_EQ(pair.opener.connection->state(), State::kUp) << "a stranger's word";
+  pair.acceptor.connection.reset();
+  Flow* const flow = pair.opener.connection->open_flow();
+  std::vector<std::byte> bytes = stream_bytes(1000);
+  std::size_t at = 0;
+  write_some(pair, pair.opener, *flow, bytes, at);
+  const Instant before = pair.now();
+  ASSERT_TRUE(pair.run([&] { return pair.opener.connection->state() == State::kEnded; }));
+  EXPECT_LT(pair.now() - before, std::chrono::milliseconds(10));
+  EXPECT_EQ(pair.opener.connection->why().code(), Code::kDisconnected);
+  EXPECT_NE(pair.opener.connection->why().to_string().find("does not know"), std::string::npos);
+}
+
 TEST_F(QuicConnection, WhatAStrangerSendsUnreadIsBounded) {
   TestPair pair(4);
   ASSERT_TRUE(pair.come_up());

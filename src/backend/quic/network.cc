@@ -105,6 +105,7 @@ QuicNetwork::QuicNetwork(const QuicOptions& options, std::shared_ptr<FdLedger> l
       set_{.library = credentials->library(), .credentials = credentials, .user = *this},
       doorkeeper_(credentials->library(), rules),
       strangers_budget_(base::random_id128().lo),
+      forgotten_budget_(base::random_id128().lo),
       crowd_budget_(base::random_id128().lo),
       buffer_(std::make_unique_for_overwrite<std::byte[]>(kReceiveBytesMax)) {}
 
@@ -386,11 +387,18 @@ void QuicNetwork::dispatch(Endpoint& endpoint, const Route& route, std::span<con
   }
   if (error != 0) return;
   const auto found = by_id_.find(std::string(reinterpret_cast<const char*>(ids.dcid), ids.dcidlen));
-  if (found == by_id_.end()) {
-    first_datagram(endpoint, route, datagram, now);
-  } else {
-    take(*found->second, route, datagram, now);
-  }
+  if (found != by_id_.end()) return take(*found->second, route, datagram, now);
+  first_datagram(endpoint, route, datagram, now);
+  answer_forgotten(endpoint, route, datagram, now);
+}
+
+/// The peer did not hear that the connection ended, and would go on until its heartbeats stay away.
+void QuicNetwork::answer_forgotten(Endpoint& endpoint, const Route& route, std::span<const std::byte> datagram,
+                                   Instant now) {
+  std::array<std::byte, ConnectionIds::kAnswerBytes> answer;
+  const std::size_t size = set_.ids.answer(set_.library, datagram, answer);
+  if (size == 0 || !may_answer(forgotten_budget_, route, now)) return;
+  static_cast<void>(endpoint.socket->send(route, std::span(answer).first(size), size));
 }
 
 /// What handshakes of strangers cost is counted: see HandshakeShare.

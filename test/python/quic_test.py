@@ -158,6 +158,30 @@ def test_strangers_get_no_word_and_stop_nobody(two):
             stranger.recv(2000)
 
 
+def test_a_folder_for_qlog_gets_a_file_of_each_end(tmp_path, monkeypatch):
+    monkeypatch.setenv("HAWSER_BACKEND_QUIC_QLOG", str(tmp_path))
+    with hawser.Agent("a", backends=["quic"]) as a, hawser.Agent("b", backends=["quic"]) as b:
+        theirs, mine = b.empty(SIZE, numpy.uint8, name="m"), a.empty(SIZE, numpy.uint8, name="m")
+        mine[:] = 7
+        peer = a.add_peer(b.card())
+        a.write(peer, mine, peer.range("m", 0, SIZE)).wait(PATIENCE)
+        assert (theirs == 7).all()
+    files = sorted(tmp_path.iterdir())
+    assert [name.name.rsplit("-", 1)[1] for name in files] == ["client.sqlog", "server.sqlog"]
+    for name in files:
+        records = [json.loads(record) for record in name.read_text().split("\x1e")[1:]]
+        assert records[0]["qlog_version"] == "0.3" and records[0]["qlog_format"] == "JSON-SEQ"
+        events = records[1:]
+        assert events[0]["name"] == "connectivity:connection_started"
+        assert events[-1]["name"] == "connectivity:connection_closed"
+        assert [event["time"] for event in events] == sorted(event["time"] for event in events)
+        moved = sum(event["data"]["length"] for event in events if event["name"] == "transport:data_moved")
+        assert moved > SIZE
+    monkeypatch.setenv("HAWSER_BACKEND_QUIC_QLOG", str(tmp_path / "missing"))
+    with pytest.raises(hawser.InvalidError, match="qlog"):
+        hawser.Agent("c", backends=["quic"])
+
+
 # ---- Two hosts.
 
 SIDE = """

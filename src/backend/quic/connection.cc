@@ -164,8 +164,15 @@ Status Connection::init_opener(std::span<const std::byte> token, Instant now) {
                                                        NGTCP2_TRANSPORT_PARAMS_VERSION, &given, nullptr, this);
   if (error != 0) return Status(Code::kUnsupported, base::format("a QUIC connection: {}", library_.strerror(error)));
   tls_->attach(connection_);
+  open_log(acceptor, now);
   note_due();
   return {};
+}
+
+void Connection::open_log(const ngtcp2_cid& id, Instant now) {
+  if (options_.qlog.empty()) return;
+  auto opened = Qlog::open(options_.qlog, {id.data, id.datalen}, is_opener_, route_, now);
+  if (opened) qlog_ = *std::move(opened);
 }
 
 Result<std::unique_ptr<Connection>> Connection::accept(ConnectionSet& set, PacketSender& sender, const Route& route,
@@ -194,6 +201,7 @@ Status Connection::init_acceptor(const First& first, Instant now) {
                                                        NGTCP2_TRANSPORT_PARAMS_VERSION, &given, nullptr, this);
   if (error != 0) return Status(Code::kUnsupported, base::format("a QUIC connection: {}", library_.strerror(error)));
   tls_->attach(connection_);
+  open_log(given.original_dcid, now);
   add_id(own);
   add_id(first.head.dcid);
   note_due();
@@ -207,6 +215,7 @@ void Connection::take(const Route& route, std::span<const std::byte> datagram, I
   Route from = route;
   const ngtcp2_path path = path_of(from);
   const ngtcp2_pkt_info info = {};
+  if (qlog_ != nullptr) qlog_->at(now), qlog_->came(datagram.size());
   const int error = library_.conn_read_pkt_versioned(connection_, &path, NGTCP2_PKT_INFO_VERSION, &info,
                                                      raw(datagram.data()), datagram.size(), stamp(now));
   is_dirty = true;
@@ -235,6 +244,7 @@ int Connection::handshake_completed(ngtcp2_conn*, void* self) {
     return NGTCP2_ERR_CALLBACK_FAILURE;
   }
   connection.state_ = State::kUp;
+  if (connection.qlog_ != nullptr) connection.qlog_->handshake_done();
   if (connection.is_opener_) connection.trust();  // It has chosen its peer, and opens all streams itself.
   connection.set_.user.on_state(connection);
   return 0;
@@ -378,6 +388,7 @@ void Connection::pump(Flow* flow, Instant now) {
     if (size < 0) return fail_by(static_cast<int>(size), now);
     if (size == 0) break;
     batch_.add(route, static_cast<std::size_t>(size));
+    if (qlog_ != nullptr) qlog_->sent(static_cast<std::size_t>(size));
     left -= std::min(left, static_cast<std::size_t>(size));
   }
   if (options_.is_paced && connection_ != nullptr) library_.conn_update_pkt_tx_time(connection_, stamp(now));
@@ -393,6 +404,7 @@ void Connection::settle(Instant now) {
   }
   pump(nullptr, now);
   static_cast<void>(batch_.flush());
+  if (qlog_ != nullptr && state_ != State::kEnded) qlog_->at(now), qlog_->settle(metrics());
   tell_room();
   drop_over();
   note_due();
@@ -448,6 +460,7 @@ std::size_t Connection::write(Flow& flow, std::span<const iovec> parts, Instant 
   }
   static_cast<void>(batch_.flush());
   if (total == wanted) flow.wants_room = false;
+  if (qlog_ != nullptr && total > 0) qlog_->at(now), qlog_->moved(flow.id, total, true);
   is_dirty = true;  // What it waits for, and when it has to send again, has changed.
   return total;
 }
@@ -457,6 +470,7 @@ std::size_t Connection::read(Flow& flow, std::span<const iovec> parts) {
   if (bytes == 0 || state_ == State::kEnded) return bytes;
   if (!flow.is_over) static_cast<void>(library_.conn_extend_max_stream_offset(connection_, flow.id, bytes));
   note_taken(bytes);
+  if (qlog_ != nullptr) qlog_->moved(flow.id, bytes, false);
   is_dirty = true;
   return bytes;
 }
@@ -516,6 +530,8 @@ void Connection::end(const Status& why) {
   if (state_ == State::kEnded) return;
   state_ = State::kEnded;
   why_ = why;
+  if (qlog_ != nullptr) qlog_->closed(why.ok() ? "both ends wanted it" : why.to_string());
+  qlog_.reset();
   due_ = Instant::max();
   for (const auto& flow : flows_) {
     if (flow->reset.ok() && !flow->has_ended) flow->reset = why.ok() ? disconnected("the peer has closed") : why;
@@ -535,6 +551,7 @@ void Connection::say_close(const ngtcp2_connection_close_error& error, Instant n
   const ngtcp2_ssize size = library_.conn_write_connection_close_versioned(
       connection_, nullptr, NGTCP2_PKT_INFO_VERSION, &info, raw(room.data()), room.size(), &error, stamp(now));
   if (size > 0) batch_.add(route_, static_cast<std::size_t>(size));
+  if (size > 0 && qlog_ != nullptr) qlog_->at(now), qlog_->sent(static_cast<std::size_t>(size));
   static_cast<void>(batch_.flush());
 }
 
@@ -596,6 +613,17 @@ void Connection::fail_by(int error, Instant now) {
 std::string Connection::describe() const {
   return base::format("{} - {}{}", base::to_string(route_.local), base::to_string(route_.remote),
                       state_ == State::kUp ? " (" + tls_->describe() + ")" : "");
+}
+
+Qlog::Metrics Connection::metrics() const {
+  ngtcp2_conn_stat stat = {};
+  library_.conn_get_conn_stat_versioned(connection_, NGTCP2_CONN_STAT_VERSION, &stat);
+  const auto time_of = [](ngtcp2_duration ns) { return ns > INT64_MAX ? Duration::zero() : Duration(ns); };
+  return {.smoothed = time_of(stat.smoothed_rtt),
+          .latest = time_of(stat.latest_rtt),
+          .least = time_of(stat.min_rtt),
+          .window = stat.cwnd,
+          .under_way = stat.bytes_in_flight};
 }
 
 std::string Connection::condition() const {

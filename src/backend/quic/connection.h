@@ -24,6 +24,7 @@
 #include "backend/quic/connection_ids.h"
 #include "backend/quic/ngtcp2_library.h"
 #include "backend/quic/packet_batch.h"
+#include "backend/quic/qlog.h"
 #include "backend/quic/route.h"
 #include "backend/quic/tls_end.h"
 
@@ -42,6 +43,7 @@ struct ConnectionOptions {
   std::uint64_t window = 16ull << 20;  ///< Bytes that the peer may have under way, in all streams.
   std::uint64_t stream_window = 2ull << 20;  ///< Bytes that it may send ahead of their reader in one stream,
   std::uint64_t unread_max = 16ull << 20;    ///< and in all: `window` more at most. See Connection::trust.
+  std::string qlog = {};                     ///< The folder for a log of each connection; empty: none.
   Duration handshake_timeout = std::chrono::seconds(10);
   Duration idle_timeout = std::chrono::seconds(60);
 };
@@ -162,6 +164,8 @@ class Connection {
   Connection(ConnectionSet& set, PacketSender& sender, const Route& route, const ConnectionOptions& options);
   Status init_opener(std::span<const std::byte> token, Instant now);
   Status init_acceptor(const First& first, Instant now);
+  void open_log(const ngtcp2_cid& id, Instant now);
+  Qlog::Metrics metrics() const;
   ngtcp2_settings settings(Instant now) const;
   ngtcp2_transport_params params() const;
   void pump(Flow* flow, Instant now);
@@ -199,6 +203,7 @@ class Connection {
   const Ngtcp2& library_;
   const ConnectionOptions options_;
   PacketBatch batch_;
+  std::unique_ptr<Qlog> qlog_;  ///< Null: none is wanted, or its file cannot be made.
   Route route_;
   bool is_opener_ = false;
   State state_ = State::kShaking;

@@ -5,11 +5,15 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "backend/quic/test_pair.h"
+#include "base/test_folder.h"
 
 namespace hawser::backend::quic {
 namespace {
@@ -228,6 +232,28 @@ TEST_F(QuicConnection, WhatAPeerThatIsKnownSendsUnreadIsBounded) {
   };
   pair.run(read_all, std::chrono::seconds(2));  // It goes on once they are read.
   EXPECT_TRUE(carry(pair, stream_bytes(300'000)));
+}
+
+TEST_F(QuicConnection, WhatItDoesIsLoggedByBothEndsWhereThatIsAskedFor) {
+  const base::TestFolder folder("hawser-qlog");
+  {
+    TestPair pair(10, {}, {.qlog = folder.path()});
+    ASSERT_TRUE(pair.come_up());
+    ASSERT_TRUE(carry(pair, stream_bytes(100'000)));
+    pair.opener.connection->close(pair.now(), false);
+    pair.run([&] { return pair.acceptor.connection->state() == State::kEnded; });
+  }
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    std::ifstream file(entry.path());
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    for (const char* const name : {"connection_started", "handshake_complete", "datagrams_sent", "datagrams_received",
+                                   "data_moved", "metrics_updated", "connection_closed"}) {
+      EXPECT_NE(text.find(name), std::string::npos) << entry.path() << ": " << name;
+    }
+    ++files;
+  }
+  EXPECT_EQ(files, 2);
 }
 
 TEST_F(QuicConnection, APeerThatHasForgottenItSaysSo) {

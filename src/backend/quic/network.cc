@@ -192,7 +192,8 @@ ConnectionOptions QuicNetwork::options_for(const UdpSocket& socket, const base::
       .congestion = options_.congestion.value_or(is_near ? Congestion::kReno : Congestion::kCubic),
       .window = options_.window,
       .stream_window = options_.window / stream::kStreamsMax,
-      .unread_max = options_.window};
+      .unread_max = options_.window,
+      .qlog = options_.qlog};
   options.datagram_max = options_.datagram > 0 ? options_.datagram : kNetworkDatagram;
   options.is_probed = !is_near && options_.datagram == 0;
   options.is_paced = !is_near;

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Times collective operations of Hawser beside Open MPI, MPICH and Gloo, one after the other in each round.
 
+`hawser` has its buffers on the heap, `hawser_mapped` in memory that the ranks map. `ideal` is what one host could do:
+all buffers mapped in all ranks, which meet at counters in shared lines and check nothing (bench/coll/ideal_coll.c).
+
     python -m venv peers && peers/bin/pip install mpich         # one environment for each, where they are wanted:
     python bench/coll_bench.py --build build/release --mpich peers --ranks 2
 
 Every program does what bench/coll/plan.h says, so each repetition writes its input anew. A figure is the median over the
 rounds of the slowest rank's time in microseconds; `ratio` is the best peer's median over Hawser's: above 1 Hawser is
-ahead. A way of Hawser's that polls is set beside peers that poll.
+ahead. `to ideal` is the median of `hawser_mapped` over that of the ideal. A way of Hawser's that polls is set beside peers that poll.
 """
 
 from __future__ import annotations
@@ -77,6 +80,9 @@ def main() -> None:
     rows: dict[tuple, dict[str, list]] = {}
     with tempfile.TemporaryDirectory() as folder:
         ways = hawser_way(asked.build, asked.ranks, "hawser", backends)
+        if not asked.backends:
+            ways |= hawser_way(asked.build, asked.ranks, "hawser_mapped", {"COLL_MAPPED": "1"})
+            ways["ideal"] = lambda rest: run([str(asked.build / "bin/ideal_coll"), str(asked.ranks), *rest], {})
         if asked.driven:
             ways |= hawser_way(asked.build, asked.ranks, "hawser_driven", {**backends, "COLL_DRIVEN": "1"})
         for name in ("openmpi", "mpich"):
@@ -98,17 +104,20 @@ def report(rows: dict, ways: list[str], asked: argparse.Namespace) -> None:
     for (op, size), by_way in rows.items():
         figures = {way: {key: statistics.median(row[key] for row in got) for key in ("p50", "p99")}
                    for way, got in by_way.items()}
-        peers = [figures[way]["p50"] for way in figures if not way.startswith("hawser")]
+        peers = [figures[way]["p50"] for way in figures if not way.startswith(("hawser", "ideal"))]
         ratio = round(min(peers) / figures["hawser"]["p50"], 2) if peers else None
-        found.append({"op": op, "bytes": size, "us": figures, "ratio": ratio})
+        has_ideal = "ideal" in figures and "hawser_mapped" in figures
+        to_ideal = round(figures["hawser_mapped"]["p50"] / figures["ideal"]["p50"], 2) if has_ideal else None
+        found.append({"op": op, "bytes": size, "us": figures, "ratio": ratio, "to_ideal": to_ideal})
     if asked.json:
         print(json.dumps({"ranks": asked.ranks, "backends": asked.backends, "rows": found}, indent=1))
         return
     print(f"{asked.ranks} ranks, p50 / p99 in us" + (f", Hawser by {asked.backends}" if asked.backends else ""))
-    print(f"{'':16}{'bytes':>10}" + "".join(f"{way:>22}" for way in ways) + f"{'ratio':>8}")
+    print(f"{'':16}{'bytes':>10}" + "".join(f"{way:>22}" for way in ways) + f"{'ratio':>8}{'to ideal':>10}")
     for row in found:
-        cells = "".join(f"{row['us'][way]['p50']:>11.1f} /{row['us'][way]['p99']:>9.1f}" for way in ways)
-        print(f"{row['op']:16}{row['bytes']:>10}{cells}{row['ratio'] or '':>8}")
+        cells = "".join(f"{row['us'][way]['p50']:>11.1f} /{row['us'][way]['p99']:>9.1f}" if way in row["us"]
+                        else f"{'-':>22}" for way in ways)
+        print(f"{row['op']:16}{row['bytes']:>10}{cells}{row['ratio'] or '':>8}{row['to_ideal'] or '':>10}")
 
 
 if __name__ == "__main__":

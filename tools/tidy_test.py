@@ -51,6 +51,8 @@ class Includes(unittest.TestCase):
             self.assertEqual(rules({f"src/{above}/a.cc": '#include "agent/inner_plans.h"\n'}), [])
         self.assertEqual(rules({"src/runtime/a.cc": '#include "agent/inner.h"\n'}), [])
         self.assertEqual(rules({"src/runtime/a_test.cc": '#include "agent/session.h"\n'}), [])
+        self.assertEqual(rules({"src/runtime/test_a.h": '#pragma once\n#include "agent/session.h"\n'}), [])
+        self.assertEqual(rules({"src/runtime/a_test.h": '#pragma once\n#include "agent/session.h"\n'}), ["inner-door"])
 
     def test_in_comment_is_no_include(self):
         self.assertEqual(rules({"src/base/a.cc": '// #include "wire/a.h"\n/*\n#include "wire/a.h"\n*/\n'}), [])

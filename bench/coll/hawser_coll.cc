@@ -1,4 +1,5 @@
 // Collectives of worlds, measured as bench/coll_bench.py asks for: `hawser run -n 2 hawser_coll WHO SCALE OPS SIZES`.
+// With COLL_MAPPED in the environment the buffers lie in memory that the ranks map.
 
 #include <hawser/config.h>
 #include <hawser/world.h>
@@ -32,10 +33,35 @@ std::vector<std::string> list_of(const char* text) {
   return all;
 }
 
+/// Floats of this process's heap, or of memory that the ranks of this host map.
+class Floats {
+ public:
+  Floats(World& world, std::size_t count, bool is_mapped) : count_(count) {
+    if (!is_mapped || count == 0) {
+      heap_.resize(count);
+      data_ = heap_.data();
+      return;
+    }
+    auto made = world.allocate({.size = count * sizeof(float)});
+    if (!made) check(made.error());
+    region_ = std::move(*made);
+    data_ = reinterpret_cast<float*>(region_.bytes().data());
+  }
+  float* data() { return data_; }
+  std::size_t size() const { return count_; }
+
+ private:
+  std::size_t count_;
+  float* data_ = nullptr;
+  std::vector<float> heap_;
+  hawser::Region region_;
+};
+
 struct Bench {
   World& world;
   const char* who;
   double scale;
+  bool is_mapped = false;
   long all_wrong = 0;  ///< Elements, on all ranks.
 
   int rank() const { return static_cast<int>(world.rank()); }
@@ -44,7 +70,7 @@ struct Bench {
   void run(int operation, std::size_t bytes) {
     const std::size_t count = bytes / sizeof(float);
     const auto ranks = static_cast<std::size_t>(size());
-    std::vector<float> in(count, 0), out(count * ranks, 0);
+    Floats in(world, count, is_mapped), out(world, count * ranks, is_mapped);
     const std::size_t out_count = operation == kAllGather       ? count * ranks
                                   : operation == kReduceScatter ? count / ranks
                                                                 : count;
@@ -70,7 +96,7 @@ struct Bench {
     if (rank() == 0) tell_row(who, operation, bytes, seconds.data(), repetitions, static_cast<long>(sum));
   }
 
-  void once(int operation, std::vector<float>& in, std::vector<float>& out) {
+  void once(int operation, Floats& in, Floats& out) {
     const auto ranks = static_cast<std::size_t>(size());
     const std::size_t count = in.size();
     const std::vector<std::uint64_t> whole(ranks, count), share(ranks, count / ranks);
@@ -88,7 +114,7 @@ struct Bench {
       case kAllToAll:
         return check(world.all_to_all(in.data(), out.data(), share, share, DataType::kFloat32));
       default: {
-        const auto bytes = std::as_writable_bytes(std::span(in));
+        const auto bytes = std::as_writable_bytes(std::span(in.data(), in.size()));
         if (rank() == 0) {
           check(world.send(bytes, 1, 1));
           const auto got = world.receive(bytes, 1, 2);
@@ -120,7 +146,7 @@ int main(int argc, char** argv) {
   options.driven = std::getenv("COLL_DRIVEN") != nullptr;
   auto world = World::open(options);
   if (!world) check(world.error());
-  Bench bench{*world, argv[1], std::atof(argv[2])};
+  Bench bench{*world, argv[1], std::atof(argv[2]), std::getenv("COLL_MAPPED") != nullptr};
   for (const std::string& name : list_of(argv[3])) {
     for (int operation = 0; operation < kOperations; ++operation) {
       if (name != kNames[operation]) continue;

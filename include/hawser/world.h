@@ -216,6 +216,14 @@ class HAWSER_API World {
   Result<CallAnswer> call(std::uint32_t to, std::string_view name, std::span<const std::byte> arguments,
                           const CallOptions& options = {});
 
+  // Memory of this rank that the ranks of its host map: Agent::allocate and Agent::add_region of the rank's agent.
+  // Large collectives of ranks that are all on one host read it where it lies, if the buffers of all ranks are in such
+  // memory, listed, and may be read. The region is the caller's, and outlives the operations that use its memory.
+  /// Memory to map. Errors: kBusy, there is not enough.
+  Result<Region> allocate(const AllocateOptions& options);
+  /// Registers memory of the caller's. It is mapped where the agent adopts it: AgentOptions::adopt, Region::mappable.
+  Result<Region> add_region(const RegionOptions& options);
+
   // Collectives. Counts are in elements of `type`. Inputs stay as they are, unless they are the output.
   Request ibarrier(const CollectiveOptions& options = {});
   Request ibroadcast(void* data, std::size_t count, DataType type, std::uint32_t root,

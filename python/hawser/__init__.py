@@ -105,6 +105,20 @@ def _agent_torch_empty(self: Agent, shape: Shape, dtype: Any = None, *, name: st
     return torch_empty(shape, dtype, agent=self, name=name, rights=rights, huge_pages=huge_pages)
 
 
+def _world_empty(self: World, shape: Shape, dtype: Any = "uint8") -> Any:
+    """A numpy array, zeroed, in memory that the ranks of this host map: they read it there in large collectives.
+
+    All ranks are on one host then, and the buffers of all of them lie in such memory.
+    """
+    import numpy
+
+    counts, kind = _counts(shape), numpy.dtype(dtype)
+    if kind.hasobject:
+        raise InvalidError(f"World.empty: dtype {kind} holds Python objects, which cannot be moved")
+    size = _math.prod(counts) * kind.itemsize
+    return self._allocate(max(size, 1))[:size].view(kind).reshape(counts)
+
+
 def _agent_counters(self: Agent) -> dict:
     """What the agent counted so far."""
     return _json.loads(self._counters_json())
@@ -123,6 +137,7 @@ def _agent_read(self: Agent, peer: Peer, source: Any, target: Any, **options: An
 _agents: "_weakref.WeakSet[Agent]" = _hawser._agents  # Of this process; each is put there when it is opened.
 Agent.empty = _agent_empty  # type: ignore[attr-defined]
 Agent.torch_empty = _agent_torch_empty  # type: ignore[attr-defined]
+World.empty = _world_empty  # type: ignore[attr-defined]
 Agent.counters = _agent_counters  # type: ignore[attr-defined]
 Agent.write = _agent_write  # type: ignore[attr-defined]
 Agent.read = _agent_read  # type: ignore[attr-defined]

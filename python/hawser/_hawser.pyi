@@ -513,6 +513,14 @@ class World:
 
     def _take_recovered(self, timeout: Seconds = None) -> tuple[World, int, list[int]] | None: ...
 
+    def _allocate(self, size: int) -> Any: ...
+
+    def empty(self, shape: int | Iterable[int], dtype: Any = "uint8") -> Any:
+        """
+        A numpy array, zeroed, in memory that the ranks of this host map: they read it there in large collectives, where
+        all ranks are on one host and the buffers of all of them lie in such memory.
+        """
+
     def split(self, color: int | None, key: int = 0) -> World | None:
         """
         All ranks call it. Those of one color are a world, in the order of their keys, then of their ranks; without a

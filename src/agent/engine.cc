@@ -96,6 +96,7 @@ Engine::Engine(const Uses& uses)
                 .link = link_,
                 .connector = connector_,
                 .messages = messages_,
+                .bindings = bindings_,
                 .peers = uses.peers,
                 .news = news_,
                 .clock = uses.clock,

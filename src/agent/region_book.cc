@@ -15,12 +15,16 @@ void RegionBook::add(const std::shared_ptr<LocalRegion>& region) {
   const base::MutexLock lock(mutex_);
   if (index >= places_.size()) places_.resize(index + 1);
   places_[index] = {.entry = region->entry, .region = region, .is_open = true};
+  areas_.add(region->entry);
 }
 
 void RegionBook::close(std::span<const backend::RegionId> ids) {
   const base::MutexLock lock(mutex_);
   for (const backend::RegionId& id : ids) {
-    if (Place* const place = find(id)) place->is_open = false;
+    Place* const place = find(id);
+    if (place == nullptr) continue;
+    place->is_open = false;
+    areas_.remove(*place->entry);
   }
 }
 
@@ -28,7 +32,10 @@ void RegionBook::remove(std::span<const backend::RegionId> ids) {
   const base::MutexLock lock(mutex_);
   for (const backend::RegionId& id : ids) {
     // The region and the table refer to the entry for longer, so nothing is freed here.
-    if (Place* const place = find(id)) *place = {};
+    Place* const place = find(id);
+    if (place == nullptr) continue;
+    areas_.remove(*place->entry);
+    *place = {};
   }
 }
 
@@ -58,6 +65,11 @@ RegionBook::Entries RegionBook::open_entries() const {
     if (place.is_open) entries.push_back(place.entry);
   }
   return entries;
+}
+
+std::shared_ptr<const backend::RegionEntry> RegionBook::mapped(std::span<const std::byte> bytes) const {
+  const base::MutexLock lock(mutex_);
+  return areas_.find(bytes);
 }
 
 }  // namespace hawser::agent

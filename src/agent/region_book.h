@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "agent/lane_access.h"
+#include "agent/mapped_areas.h"
 #include "agent/region.h"
 #include "base/mutex.h"
 
@@ -32,6 +33,8 @@ class RegionBook {
   Regions open() const;
   /// By ascending index.
   Entries open_entries() const;
+  /// The open region in which this memory lies, where peers of this host can map it; else null.
+  std::shared_ptr<const backend::RegionEntry> mapped(std::span<const std::byte> bytes) const;
 
  private:
   struct Place {
@@ -46,6 +49,7 @@ class RegionBook {
 
   mutable base::Mutex mutex_;
   std::vector<Place> places_ HAWSER_GUARDED_BY(mutex_);  ///< By index: indices are dense.
+  MappedAreas areas_ HAWSER_GUARDED_BY(mutex_);          ///< Of those that are open.
 };
 
 }  // namespace hawser::agent

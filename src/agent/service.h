@@ -19,9 +19,11 @@
 #include <hawser/time.h>
 
 #include "agent/describe.h"
+#include "backend/backend.h"
 
 namespace hawser::agent {
 
+struct RemoteRegion;
 struct Session;
 
 inline constexpr std::size_t kServicesMax = 4;      ///< Of one agent.
@@ -64,6 +66,13 @@ class Carrier {
   /// Copies what lies at `address` in the peer's process, registered or not; see Path::fetch. False: it must come by
   /// messages.
   virtual bool fetch(Session& session, std::uint64_t address, std::span<std::byte> into) = 0;
+  /// Lets this agent read a region of the peer where it lies, if the path for messages has it mapped; see Path::view.
+  /// The first call for a region asks the peer for it, and is kBusy.
+  virtual Result<std::unique_ptr<backend::View>> view(Session& session,
+                                                      const std::shared_ptr<const RemoteRegion>& region) {
+    static_cast<void>(session), static_cast<void>(region);
+    return Status(Code::kUnsupported, "this carrier maps no memory");
+  }
   virtual Instant now() const = 0;
   /// A service's next_deadline may have come nearer.
   virtual void note_deadline() = 0;

@@ -118,6 +118,23 @@ class Binding {
   virtual ~Binding() = default;
 };
 
+/// Most views of one path at once.
+inline constexpr std::uint32_t kViewsMax = 16;
+
+/// A look into a region of a peer, for reading only: see Path::view. While it lives the owner's close of the region
+/// waits for it, as for a chunk that is being copied, until the path ends.
+///
+/// Thread rule: the lane's. Lifetime: it may outlive its path.
+class View {
+ public:
+  virtual ~View() = default;
+  /// The part of the region that is mapped here. Empty once the path has ended: nothing holds the region open then, and
+  /// what was read since the last look counts for nothing.
+  virtual std::span<const std::byte> bytes() const = 0;
+  /// Where that part begins in the region, bytes.
+  virtual std::uint64_t first() const = 0;
+};
+
 /// Bytes of a chunk that need not wait: copying it costs less than a turn does, so it passes those that are blocked.
 inline constexpr std::uint64_t kSmallChunk = 4096;
 
@@ -206,6 +223,13 @@ class Path {
   /// The region is gone from the peer's card: its binding will not be used again.
   virtual void unbind(std::uint32_t index, std::uint32_t generation) = 0;
   virtual Submitted submit(std::span<const Chunk> chunks, Instant now) = 0;
+  /// Lets this process read a region where it lies, if the region is mapped here. Nothing waits: kBusy where the peer
+  /// is still being asked for the region, or kViewsMax views of the path are held; a later try may work. kUnsupported:
+  /// the region is not mapped, and chunks are the way. kDenied: its owner closed it, or gave no right to read it.
+  virtual Result<std::unique_ptr<View>> view(Binding& region) {
+    static_cast<void>(region);
+    return Status(Code::kUnsupported, "this backend maps no memory of its peers");
+  }
   /// Moves the whole chunk before it returns, as if it was submitted and done, or leaves everything as it is (false),
   /// also where it would fail: submit tells why. For small chunks that nothing covers.
   virtual bool move_at_once(const Chunk& chunk) {

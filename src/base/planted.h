@@ -77,6 +77,7 @@ enum class Planted : std::uint8_t {
   kIgnoresBallot,    ///< The next leader takes no notice of it.
   kProposesEarly,    ///< The leader does not wait for all votes,
   kDecidesEarly,     ///< or not until all have accepted.
+  kDecidesAlone,     ///< A leader that all others have given up decides what they once accepted.
   kKeepsDecision,    ///< A rank does not tell the next leader what was decided.
   kHearsTheDead,     ///< A verdict of failure is not final.
   // Worlds: messages.
@@ -92,20 +93,22 @@ enum class Planted : std::uint8_t {
   kClosedForgotten,     ///< A rank keeps what still comes for a closed world.
   kUnwantedKept,        ///< A closed world keeps the messages that nobody wanted.
   // Worlds: failure and agreement.
-  kPendingKept,       ///< A rank fails, and collectives that do not wait for it go on.
-  kAnySourceKept,     ///< A rank fails, and receives from any source go on.
-  kRevokeUntold,      ///< A rank's collective ends badly, and the others are not told.
-  kMisfitUnseen,      ///< A receive takes a message of another collective with the same number.
-  kLedgerForgets,     ///< A rank does not remember what it called, and looks at no message that is left over.
-  kNeverChecks,       ///< A rank that waits long does not ask whether the others called the same.
-  kLastGoodClaimed,   ///< A collective counts as good though one before it did not end well.
-  kShrinksAsSeen,     ///< A shrunk world's ranks are those that this rank holds for alive.
-  kQuorumIgnored,     ///< Ranks without a quorum go on.
-  kCourtSkipped,      ///< A rank that loses another one takes it for failed at once.
-  kCourtKeepsHigher,  ///< Of two ranks that lost each other the lower one fails.
-  kAccordDeaf,        ///< An agreement waits for a rank that failed.
-  kPastForgotten,     ///< A rank does not tell what was agreed in a world that it has closed.
-  kAgreesAnew,        ///< A call after one that timed out begins another agreement.
+  kPendingKept,        ///< A rank fails, and collectives that do not wait for it go on.
+  kAnySourceKept,      ///< A rank fails, and receives from any source go on.
+  kRevokeUntold,       ///< A rank's collective ends badly, and the others are not told.
+  kMisfitUnseen,       ///< A receive takes a message of another collective with the same number.
+  kLedgerForgets,      ///< A rank does not remember what it called, and looks at no message that is left over.
+  kNeverChecks,        ///< A rank that waits long does not ask whether the others called the same.
+  kMappedUnconfirmed,  ///< What a rank read where it lay counts before its owner has said that it had it all the time.
+  kMappedUnknowing,    ///< Ranks read each other's memory though not all of them have mapped it.
+  kLastGoodClaimed,    ///< A collective counts as good though one before it did not end well.
+  kShrinksAsSeen,      ///< A shrunk world's ranks are those that this rank holds for alive.
+  kQuorumIgnored,      ///< Ranks without a quorum go on.
+  kCourtSkipped,       ///< A rank that loses another one takes it for failed at once.
+  kCourtKeepsHigher,   ///< Of two ranks that lost each other the lower one fails.
+  kAccordDeaf,         ///< An agreement waits for a rank that failed.
+  kPastForgotten,      ///< A rank does not tell what was agreed in a world that it has closed.
+  kAgreesAnew,         ///< A call after one that timed out begins another agreement.
   // Worlds: calls.
   kTakenBackRuns,   ///< A call runs though its caller has taken it back.
   kAnswerMistaken,  ///< A call takes the answer of another one.

@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
+#include "cli/scale_report.h"
 #include "cli/sim_report.h"
 #include "cli/status_exit.h"
 #include "cli/world_sim_report.h"
@@ -20,12 +21,14 @@ constexpr const char* kSimExamples =
     "  hawser sim --seed 42\n"
     "  hawser sim --seed 42 --mode mapped --trace\n"
     "  hawser sim --seed 1 --count 2000 --json\n"
-    "  hawser sim --what world --seed 1 --count 500";
+    "  hawser sim --what world --seed 1 --count 500\n"
+    "  hawser sim --what scale --ranks 4096";
 
 struct SimArguments {
   Common common;
   std::uint64_t seed = 1;
   std::uint64_t count = 1;
+  std::uint32_t ranks = 4096;
   std::string what = "agents";
   std::string mode = "stream";
   bool trace = false;
@@ -68,7 +71,18 @@ int tell(const SimArguments& a, const Report& report) {
   return exit_code(verdict(report));
 }
 
+int run_scale(const SimArguments& a) {
+  const ScaleReport report = {.ranks = a.ranks, .rows = worldsim::run_scale(a.ranks)};
+  if (a.common.json) {
+    print(to_json(report));
+  } else {
+    fmt::print("{}", to_text(report));
+  }
+  return 0;
+}
+
 int run_sim(const SimArguments& a) {
+  if (a.what == "scale") return run_scale(a);
   const Result<sim::Mode> mode = simulation::mode_of(a.mode);
   if (!mode) return fail("sim", a.common.json, mode.error());
   if (a.what == "world") {
@@ -94,8 +108,14 @@ void add_sim(Shell& shell) {
   command->add_option("--count", a->count, "How many seeds, one after another")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  command->add_option("--what", a->what, "agents: users of agents; world: the ranks of a world")
-      ->check(CLI::IsMember({"agents", "world"}))
+  command
+      ->add_option("--what", a->what,
+                   "agents: users of agents; world: the ranks of a world; scale: what collectives of many "
+                   "ranks take in virtual time, without faults")
+      ->check(CLI::IsMember({"agents", "world", "scale"}))
+      ->capture_default_str();
+  command->add_option("--ranks", a->ranks, "Of --what scale: how many")
+      ->check(CLI::Range(std::uint32_t{2}, worldsim::kScaleRanksMax))
       ->capture_default_str();
   command->add_option("--mode", a->mode, "stream: over byte streams, as tcp; mapped: over shared memory, as shm")
       ->check(CLI::IsMember({"stream", "mapped"}))

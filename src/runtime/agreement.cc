@@ -38,6 +38,8 @@ std::vector<std::uint32_t> Agreement::others_where(Missing missing) const {
   return all;
 }
 
+std::size_t Agreement::others() const { return static_cast<std::size_t>(std::ranges::count(failed_, false)) - 1; }
+
 std::vector<std::uint32_t> Agreement::missing_votes() const {
   return others_where([this](std::uint32_t other) { return !now_.votes.contains(other); });
 }
@@ -122,6 +124,7 @@ AgreementValue Agreement::sum_of_votes() const {
 
 void Agreement::propose_if_complete() {
   if (leader_ != rank_ || !now_.own || now_.has_proposed) return;
+  if (now_.votes.size() < others() && !planted(Planted::kProposesEarly)) return;  // Else it looks who has voted.
   if (!missing_votes().empty() && !planted(Planted::kProposesEarly)) return;
   const AgreementValue value = sum_of_votes();
   now_.ballot = rank_ + 1;
@@ -133,7 +136,20 @@ void Agreement::propose_if_complete() {
 
 void Agreement::decide_if_accepted() {
   if (!now_.has_proposed || leader_ != rank_) return;
-  if (missing_accepts().empty() || planted(Planted::kDecidesEarly)) decide(AgreementValue(now_.accepted));
+  if (now_.accepts.size() < others() && !planted(Planted::kDecidesEarly)) return;
+  if (!missing_accepts().empty() && !planted(Planted::kDecidesEarly)) return;
+  AgreementValue decided = now_.accepted;
+  if (decided.calls == kCallsShrinkByMajority && !has_majority()) {
+    add(decided, {.flag = decided.flag, .last_good = decided.last_good, .failed = failed_, .dead = dead_});
+  }
+  decide(decided);
+}
+
+/// Whether the proposal was accepted by more than half of the ranks whose end is not proven.
+bool Agreement::has_majority() const {
+  if (planted(Planted::kDecidesAlone)) return true;
+  const auto accepted = static_cast<std::ptrdiff_t>(now_.accepts.size()) + 1;
+  return accepted > std::ranges::count(dead_, false) / 2;
 }
 
 /// A leader tells the others, also of a decision that it has heard from one of them.

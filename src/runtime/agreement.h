@@ -8,6 +8,10 @@
 // that live, so two leaders never decide differently (Skeen, "Nonblocking commit protocols", SIGMOD 1981). That holds
 // because a verdict of failure is final: from then on a rank hears nothing of the one that failed.
 //
+// A leader that stood still may find that all others hold it for failed, and hold them for failed. So a shrink that
+// wants a majority is decided only if more than half of the ranks whose end is not proven have accepted it. Where fewer
+// have, the decision counts those that failed meanwhile, and so tells the caller that there is no quorum.
+//
 // It is about messages and failures only: no clock, no sockets. Messages between two ranks arrive in order.
 //
 // Thread rule: one thread at a time. Lifetime: a world's.
@@ -84,12 +88,15 @@ class Agreement {
   void vote_with_leader();
   void propose_if_complete();
   void decide_if_accepted();
+  bool has_majority() const;
   void decide(const AgreementValue& value);
   AgreementValue sum_of_votes() const;
   void hear_before(std::uint32_t from, const AgreementMessage& message);
   void hear_now(std::uint32_t from, const AgreementMessage& message);
   template <typename Missing>
   std::vector<std::uint32_t> others_where(Missing missing) const;
+  /// How many others have not failed.
+  std::size_t others() const;
   std::vector<std::uint32_t> missing_votes() const;
   std::vector<std::uint32_t> missing_accepts() const;
 

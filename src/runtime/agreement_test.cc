@@ -97,6 +97,10 @@ TEST(Agreement, NonsenseIsPassedOver) {
   EXPECT_EQ(leader.decision(1), nullptr);
 }
 
+TEST(Agreement, AProposalThatNoMajorityHasAcceptedIsNotDecided) {
+  for (const LonelyLeader& leader : kLonelyLeaders) EXPECT_EQ(run_lonely_leader(leader), "");
+}
+
 TEST(Agreement, ADecisionStandsThatTheNextLeaderHasNotHeardOf) { EXPECT_EQ(run_lost_acceptance(), ""); }
 
 TEST(Agreement, HoldsWhicheverRanksFailAndWhenever) {

@@ -6,12 +6,19 @@
 #include <new>
 #include <utility>
 
+#include "base/copy.h"
+#include "base/planted.h"
+
 namespace hawser::runtime {
 
 using schedule::Action;
 using schedule::Buffer;
 
 std::byte* Collective::place(const schedule::Slice& slice) {
+  if (is_telling_) {
+    const bool is_own = slice.buffer == Buffer::kInput;
+    return (is_own ? const_cast<std::byte*>(mapped->own_letter().data()) : mapped->letters().data()) + slice.at;
+  }
   const std::uint64_t at = slice.at * elements.bytes;
   switch (slice.buffer) {
     case Buffer::kInput:  // It is only read, and written where it is the output.
@@ -69,21 +76,50 @@ void Collective::on_late(Operation&, Instant now) {
 }
 
 void Collective::begin(Instant now) {
-  if (schedule.scratch() > 0) {
-    const std::uint64_t size = schedule.scratch() * elements.bytes;
-    scratch_.reset(new (std::nothrow) std::byte[size]);
-    if (scratch_ == nullptr) {
-      return fail(Status(Code::kBusy, name + ": there is no memory for " + std::to_string(size) + " bytes of scratch"),
-                  now);
-    }
+  if (mapped != nullptr) {
+    mapped->write_letter();
+    exchange_ = mapped->exchange();
+    is_telling_ = true;
+  } else if (!take_scratch(now)) {
+    return;
   }
   go_on(now);
+}
+
+bool Collective::take_scratch(Instant now) {
+  const std::uint64_t size = schedule.scratch() * elements.bytes;
+  if (size == 0) return true;
+  scratch_.reset(new (std::nothrow) std::byte[size]);
+  if (scratch_ != nullptr) return true;
+  fail(Status(Code::kBusy, name + ": there is no memory for " + std::to_string(size) + " bytes of scratch"), now);
+  return false;
+}
+
+/// All ranks have told where their buffers lie. False: it has failed.
+bool Collective::decide(Instant now) {
+  const Result<bool> decided = mapped->decide();
+  if (!decided) {
+    fail(Status(decided.error().code(), name + ": " + std::string(decided.error().message())), now);
+    return false;
+  }
+  is_telling_ = false;
+  round_ = 0;
+  exchange_ = {};
+  if (*decided) {
+    schedule = mapped->schedule();
+    return true;
+  }
+  mapped.reset();
+  if (Recorder* const recorder = mailbox->recorder()) {
+    recorder->change_algorithm(recorded, static_cast<std::uint32_t>(algorithm) + 1);
+  }
+  return take_scratch(now);
 }
 
 void Collective::begin_round(Instant now) {
   sends_.clear();
   receives_.clear();
-  const std::span<const schedule::Step> steps = schedule.round(round_);
+  const std::span<const schedule::Step> steps = (is_telling_ ? exchange_ : schedule).round(round_);
   for (const schedule::Step& step : steps) {
     if (step.action == Action::kReceive) {
       Receive& receive = receives_.emplace_back();
@@ -157,8 +193,85 @@ void Collective::act(const schedule::Step& step) {
       break;
     case Action::kSend:
     case Action::kReceive:
+    case Action::kRead:
+    case Action::kCombineRead:
       break;
   }
+}
+
+/// What follows the round's messages. False: it goes on in a later turn, or has failed.
+bool Collective::act_on_round(Instant now) {
+  const std::span<const schedule::Step> steps = (is_telling_ ? exchange_ : schedule).round(round_);
+  std::uint64_t budget = kReadAtOnce;
+  while (acted_ < steps.size()) {
+    const Action action = steps[acted_].action;
+    if (action != Action::kRead && action != Action::kCombineRead) {
+      act(steps[acted_++]);
+      continue;
+    }
+    if (budget == 0) {
+      go_on_later();
+      return false;
+    }
+    if (!read_some(steps.subspan(acted_), &budget, now)) return false;
+  }
+  acted_ = 0;
+  return true;
+}
+
+const std::byte* Collective::there(const schedule::Step& step) const {
+  const std::byte* const begin = mapped->there(step.peer, step.there.buffer);
+  return begin == nullptr ? nullptr : begin + step.there.at * elements.bytes;
+}
+
+/// The first of these steps, with those behind it that combine into the same place. False: it has failed.
+bool Collective::read_some(std::span<const schedule::Step> steps, std::uint64_t* budget, Instant now) {
+  const schedule::Step& first = steps[0];
+  std::size_t together = 1;
+  const auto joins = [&](const schedule::Step& step) {
+    return step.action == Action::kCombineRead && step.to.at == first.to.at && step.to.buffer == first.to.buffer;
+  };
+  while (first.action == Action::kCombineRead && together < steps.size() && joins(steps[together])) ++together;
+  for (const schedule::Step& step : steps.first(together)) {
+    if (there(step) != nullptr) continue;
+    const Peer& peer = ranks[step.peer];
+    fail(Status(Code::kDisconnected,
+                name + ": the path has ended by which the memory of rank " + std::to_string(step.peer) + " was read")
+             .with_peer(peer.name()),
+         now);
+    return false;
+  }
+  const std::uint64_t block = together == 1 ? *budget : std::min(*budget, kReadBlock);
+  const std::uint64_t count = std::min(first.to.count - done_, std::max<std::uint64_t>(block / elements.bytes, 1));
+  const std::uint64_t at = done_ * elements.bytes;
+  for (const schedule::Step& step : steps.first(together)) {
+    std::byte* const to = place(step.to) + at;
+    if (step.action == Action::kCombineRead) {
+      elements.combine(to, place(step.from) + at, there(step) + at, count);
+    } else if (base::copy_bytes(to, there(step) + at, count * elements.bytes, {.total_bytes = bytes(step.to)})) {
+      base::stream_fence();
+    }
+  }
+  *budget -= std::min(*budget, count * elements.bytes * together);
+  done_ += count;
+  if (done_ < first.to.count) return true;
+  done_ = 0;
+  acted_ += together;
+  return true;
+}
+
+void Collective::go_on_later() {
+  is_waiting_ = true;
+  mailbox->run_later([this, keep = self](Instant now) {
+    is_waiting_ = false;
+    go_on(now);
+  });
+}
+
+std::size_t Collective::rounds() const {
+  if (is_telling_) return exchange_.rounds();
+  const bool has_word = mapped == nullptr || !base::planted(base::Planted::kMappedUnconfirmed);
+  return schedule.rounds() - (has_word ? 0 : 1);
 }
 
 void Collective::go_on(Instant now) {
@@ -166,11 +279,15 @@ void Collective::go_on(Instant now) {
     if (!first_error_.ok()) return fail(first_error_, now);
     if (is_begun_) {
       if (pending_ > 0) return;
-      for (const schedule::Step& step : schedule.round(round_)) act(step);
+      if (!act_on_round(now)) return;
       is_begun_ = false;
       ++round_;
     }
-    if (round_ == schedule.rounds()) {
+    if (round_ == rounds()) {
+      if (is_telling_) {
+        if (!decide(now)) return;
+        continue;
+      }
       Status last = elements.finish ? elements.finish() : Status();
       if (!last.ok()) return fail(Status(last.code(), name + ": " + std::string(last.message())), now);
       return finish({}, now);
@@ -205,7 +322,8 @@ void Collective::finish(Status result, Instant now) {
   status = std::move(result);
   const std::shared_ptr<Operation> keep = std::move(self);
   hook.unlink();
-  elements = {};  // What it holds for the time of the collective goes now, not with the user's handle.
+  mapped.reset();  // The others' memory, too.
+  elements = {};   // What it holds for the time of the collective goes now, not with the user's handle.
   if (ended) ended(*this, now);
   final.store(true, std::memory_order_release);
   mailbox->note_end();

@@ -17,12 +17,18 @@
 #include "base/intrusive_list.h"
 #include "reduce/reduce.h"
 #include "runtime/mailbox.h"
+#include "runtime/mapped_call.h"
 #include "schedule/collective.h"
 
 namespace hawser::runtime {
 
 /// How often a rank asks those that it waits for whether they called the same. A rank that waits so long has time to.
 inline constexpr Duration kCheckEvery = std::chrono::seconds(1);
+
+/// Read at other ranks in one turn, bytes.
+inline constexpr std::uint64_t kReadAtOnce = 1u << 20;
+/// Bytes that are combined with one rank's after the other's, while they are in the cache.
+inline constexpr std::uint64_t kReadBlock = 16 * 1024;
 
 /// Where the elements are, and how two are combined.
 struct Elements {
@@ -45,6 +51,10 @@ class Collective final : public Operation, public Listener {
   FlightEntry flight;          ///< As it is written down,
   std::uint64_t recorded = 0;  ///< and where; 0: it is not.
   schedule::Schedule schedule;
+  /// How that came to be, for the record.
+  schedule::Algorithm algorithm = schedule::Algorithm::kDirect;
+  /// The ranks may read each other's buffers, and tell each other first whether they do. Else they go by `schedule`.
+  std::unique_ptr<MappedCall> mapped;
   Elements elements;
   std::span<const Peer> ranks;
   Mailbox* mailbox = nullptr;
@@ -76,8 +86,15 @@ class Collective final : public Operation, public Listener {
 
  private:
   std::byte* place(const schedule::Slice& slice);
-  std::uint64_t bytes(const schedule::Slice& slice) const { return slice.count * elements.bytes; }
+  std::uint64_t bytes(const schedule::Slice& slice) const { return slice.count * (is_telling_ ? 1 : elements.bytes); }
+  bool take_scratch(Instant now);
+  std::size_t rounds() const;
   void begin_round(Instant now);
+  bool decide(Instant now);
+  bool act_on_round(Instant now);
+  bool read_some(std::span<const schedule::Step> steps, std::uint64_t* budget, Instant now);
+  const std::byte* there(const schedule::Step& step) const;
+  void go_on_later();
   void act(const schedule::Step& step);
   void go_on(Instant now);
   void finish(Status status, Instant now);
@@ -85,7 +102,11 @@ class Collective final : public Operation, public Listener {
 
   std::unique_ptr<std::byte[]> scratch_;
   Instant deadline_ = Instant::max();
+  schedule::Schedule exchange_;  ///< Of letters, while `is_telling_`.
+  bool is_telling_ = false;
   std::size_t round_ = 0;
+  std::size_t acted_ = 0;   ///< Steps of the round that are done after its messages,
+  std::uint64_t done_ = 0;  ///< and elements of those that are being read.
   std::size_t pending_ = 0;
   Status first_error_;
   bool is_begun_ = false;    ///< The round's messages are under way.

@@ -760,7 +760,8 @@ std::size_t Mailbox::left(const agent::Session& session) const {
 }
 
 std::size_t Mailbox::expire(Instant now) {
-  std::size_t ended = 0;
+  std::size_t ended = later_.size();
+  for (const auto& job : std::exchange(later_, {})) job(now);
   while (Operation* const late = deadlines_.take(now)) {
     ++ended;
     if (late->kind == OperationKind::kSeveral) {

@@ -171,6 +171,19 @@ class Mailbox final : public agent::Service {
   /// Runs `job` before the lane is given up: ends of operations begin others by it.
   void run_soon(std::function<void(Instant now)> job) { jobs_.push_back(std::move(job)); }
   void run_jobs(Instant now);
+  /// The same in the next turn: what takes long does a part of it in each.
+  void run_later(std::function<void(Instant now)> job) {
+    later_.push_back(std::move(job));
+    carrier_.note_deadline();
+  }
+  /// See Path::view.
+  Result<std::unique_ptr<backend::View>> view(const Peer& peer,
+                                              const std::shared_ptr<const agent::RemoteRegion>& region) {
+    Status why;
+    agent::Session* const session = carrier_.session_with(peer, &why);
+    if (session == nullptr) return why;
+    return carrier_.view(*session, region);
+  }
   void note_end() { carrier_.note_end(); }
   Instant now() const { return carrier_.now(); }
   /// What the rank does is written down there from now on.
@@ -187,7 +200,7 @@ class Mailbox final : public agent::Service {
   bool awaits(const agent::Session& session) const override;
   std::size_t left(const agent::Session& session) const override;
   std::string_view name() const override { return "messages"; }
-  Instant next_deadline() const override { return deadlines_.next(); }
+  Instant next_deadline() const override { return later_.empty() ? deadlines_.next() : Instant(); }
   std::size_t expire(Instant now) override;
   void describe(const agent::Visitor& visitor) const override;
   void disown_after_fork() override {
@@ -266,7 +279,7 @@ class Mailbox final : public agent::Service {
   std::map<std::uint64_t, Watcher*> watchers_;  ///< By world.
   std::map<std::uint64_t, Watcher*> pasts_;     ///< Of closed worlds.
   ClosedWorlds closed_{kClosedMax};
-  std::vector<std::function<void(Instant now)>> jobs_;
+  std::vector<std::function<void(Instant now)>> jobs_, later_;
   std::uint64_t next_id_ = 1;
   std::vector<std::byte> gathered_;  ///< Of one message in pieces, while it is said.
   std::size_t under_way_ = 0;        ///< Sends and receives.

@@ -17,6 +17,7 @@
 #include "runtime/recorder.h"
 #include "runtime/relay.h"
 #include "runtime/workers.h"
+#include "schedule/collective.h"
 
 namespace hawser::runtime {
 
@@ -30,6 +31,8 @@ struct SeatHooks {
   std::function<Result<Agent>(AgentOptions options, Tenant tenant)> open = {};
   /// Runs a handler's job, later, without the lane's lock. It may drop the job. Empty: the seat's workers run it.
   std::function<void(std::function<void()> job)> run = {};
+  /// By which algorithms are chosen; the same for all ranks. None: the default.
+  std::optional<schedule::CostModel> model = {};
   /// Tells ranks on one host from those on others. 0: what the system says.
   std::uint64_t host = 0;
 };
@@ -54,6 +57,7 @@ class RankSeat {
   void run(std::function<void()> job);
   /// Handlers run by themselves, while the caller waits. Otherwise they run while the agent lets time pass.
   bool has_threads() const { return !hooks_.run; }
+  schedule::CostModel model() const { return hooks_.model.value_or(schedule::CostModel()); }
   /// Of ranks on one host the same number.
   std::uint64_t host() const { return host_; }
 

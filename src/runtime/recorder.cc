@@ -48,6 +48,12 @@ std::uint64_t Recorder::begin(FlightEntry entry, Instant now) {
   return last_;
 }
 
+void Recorder::change_algorithm(std::uint64_t stamp, std::uint32_t algorithm) {
+  FlightEntry& entry = place(stamp);
+  if (stamp == 0 || std::atomic_ref(entry.stamp).load(std::memory_order_relaxed) != stamp) return;
+  std::atomic_ref(entry.algorithm).store(algorithm, std::memory_order_relaxed);
+}
+
 void Recorder::end(std::uint64_t stamp, Code code, Instant now) {
   FlightEntry& entry = place(stamp);
   if (stamp == 0 || std::atomic_ref(entry.stamp).load(std::memory_order_relaxed) != stamp) return;

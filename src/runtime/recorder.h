@@ -32,7 +32,9 @@ class Recorder {
 
   /// Gives what `end` takes. `entry` without its stamp, state and times.
   std::uint64_t begin(FlightEntry entry, Instant now);
-  /// Nothing, where the ring has gone on beyond it since.
+  /// Another algorithm than it began with was found to be the one. Nothing, where the ring has gone on beyond it since.
+  void change_algorithm(std::uint64_t stamp, std::uint32_t algorithm);
+  /// The same.
   void end(std::uint64_t stamp, Code code, Instant now);
   /// The file stays, as that of a process that died: something went wrong.
   void leave() { file_.leave(); }

@@ -357,6 +357,12 @@ bool Relay::fetch(agent::Session& session, std::uint64_t address, std::span<std:
   return far_of(session) == nullptr && carrier_.fetch(session, address, into);
 }
 
+Result<std::unique_ptr<backend::View>> Relay::view(agent::Session& session,
+                                                   const std::shared_ptr<const agent::RemoteRegion>& region) {
+  if (far_of(session) == nullptr) return carrier_.view(session, region);
+  return Status(Code::kUnsupported, "the rank is no neighbour, and its memory is read by neighbours only");
+}
+
 // ---- Ranks that are gone.
 
 void Relay::end(agent::Session& session, const Status& status) {

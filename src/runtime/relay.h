@@ -106,6 +106,8 @@ class Relay final : public agent::Service, public agent::Carrier {
   void serve(agent::Session& session, Instant now) override;
   agent::Session* session_with(const Peer& peer, Status* why) override;
   bool can_fetch(agent::Session& session) const override;
+  Result<std::unique_ptr<backend::View>> view(agent::Session& session,
+                                              const std::shared_ptr<const agent::RemoteRegion>& region) override;
   bool fetch(agent::Session& session, std::uint64_t address, std::span<std::byte> into) override;
   Instant now() const override { return carrier_.now(); }
   void note_deadline() override { carrier_.note_deadline(); }

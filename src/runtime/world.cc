@@ -300,6 +300,10 @@ Result<CallAnswer> World::call(std::uint32_t to, std::string_view name, std::spa
 
 // ---- Collectives.
 
+Result<Region> World::allocate(const AllocateOptions& options) { return core_->agent().allocate(options); }
+
+Result<Region> World::add_region(const RegionOptions& options) { return core_->agent().add_region(options); }
+
 Request World::ibarrier(const CollectiveOptions& options) {
   return core_->collective({.call = {.operation = What::kBarrier}}, options);
 }

@@ -22,9 +22,7 @@ using base::planted;
 using base::Planted;
 using What = schedule::Operation;
 
-/// So long a court waits for ranks that do not answer.
 constexpr Duration kLeastTimeout = std::chrono::milliseconds(1);
-constexpr Duration kCourtMax = std::chrono::seconds(1);
 
 /// Of a peer that is gone. Silence proves nothing.
 bool proves_death(const Status& gone) {
@@ -103,14 +101,17 @@ Status WorldCore::begin_world(std::vector<Peer> ranks, std::uint64_t nonce) {
 void WorldCore::begin_under_lane(std::vector<Peer> ranks, std::uint64_t nonce, Instant now) {
   nonce_ = nonce;
   ranks_ = std::move(ranks);
-  for (const Peer& peer : ranks_) members_.insert(source_of(peer));
+  for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+    members_.insert(source_of(ranks_[rank]));
+    rank_by_source_.emplace(source_of(ranks_[rank]), rank);
+  }
   accord_ = std::make_shared<Accord>(nonce_, options_.name, rank_, ranks_, *seat_->mailbox);
   calls_ = std::make_shared<Calls>(
       seat_, *seat_->mailbox,
       Calls::Site{.world = nonce_, .name = options_.name, .members = &members_, .rank_of = [this](const Peer& peer) {
                     return rank_of(peer);
                   }});
-  if (!is_sparse()) open_court();
+  if (!is_sparse()) open_hearing();
   seat_->mailbox->add_watcher(nonce_, *this, ranks_);
   calls_->open(now);
 }
@@ -174,6 +175,9 @@ void WorldCore::learn_hosts() {
     const auto next = static_cast<std::uint32_t>(numbers.size());
     hosts_.push_back(numbers.try_emplace(id, next).first->second);
   }
+  Digest digest;
+  for (const std::uint32_t host : hosts_) digest.add(host);
+  hosts_digest_ = digest.value();
 }
 
 Status WorldCore::shutdown(Duration timeout) {
@@ -222,8 +226,7 @@ void WorldCore::on_close(Instant now) {
   if (revoked_.ok()) revoked_ = status;
   end_collectives(status, now);
   recovery_.end(status);
-  court_.reset();
-  seat_->mailbox->clear_deadline(court_alarm_);
+  hearing_.reset();
   if (accord_ != nullptr) accord_->close(status);
   if (calls_ != nullptr) calls_->stop(status, now);
   seat_->mailbox->stop_all(nonce_, status);
@@ -818,9 +821,8 @@ Received WorldCore::received(const Receive& receive) const {
 }
 
 std::optional<std::uint32_t> WorldCore::rank_of(const Peer& peer) const {
-  const auto found = std::ranges::find_if(ranks_, [&](const Peer& each) { return source_of(each) == source_of(peer); });
-  if (found == ranks_.end()) return std::nullopt;
-  return static_cast<std::uint32_t>(found - ranks_.begin());
+  const auto found = rank_by_source_.find(source_of(peer));
+  return found == rank_by_source_.end() ? std::nullopt : std::optional(found->second);
 }
 
 // ---- Failure.
@@ -852,22 +854,21 @@ void WorldCore::on_down(const Peer& peer, const Status& cause) {
   calls_->on_down(source_of(peer));
   const bool is_dead = proves_death(cause);
   if (is_dead) note_dead(*rank);
-  if (is_dead || court_ == nullptr || planted(Planted::kCourtSkipped)) return note_failure(*rank, cause);
+  if (is_dead || hearing_ == nullptr || planted(Planted::kCourtSkipped)) return note_failure(*rank, cause);
   note_lost(*rank, cause);
 }
 
 // ---- Live ranks that lose sight of one another.
 
-void WorldCore::open_court() {
-  court_ = std::make_unique<Court>(
-      rank_, size(),
-      Court::Hooks{.tell =
-                       [this](std::uint32_t to, const std::vector<bool>& lost, bool asks) {
-                         seat_->mailbox->tell(ranks_[to],
-                                              {.kind = wire::RuntimeKind::kLost, .world = nonce_, .flag = asks},
-                                              bitmap_of(lost), seat_->mailbox->now());
-                       },
-                   .convict = [this](std::uint32_t rank) { convict(rank); }});
+void WorldCore::open_hearing() {
+  hearing_ = std::make_unique<Hearing>(Hearing::Site{.world = nonce_,
+                                                     .rank = rank_,
+                                                     .ranks = ranks_,
+                                                     .heartbeat = options_.agent.heartbeat,
+                                                     .peer_timeout = options_.agent.peer_timeout},
+                                       *seat_->mailbox,
+                                       Hearing::Hooks{.convict = [this](std::uint32_t rank) { convict(rank); },
+                                                      .decided = [this](Instant now) { on_decided(now); }});
 }
 
 /// Whose end is proven does not count for a quorum.
@@ -877,21 +878,19 @@ void WorldCore::note_dead(std::uint32_t rank) {
 
 void WorldCore::note_lost(std::uint32_t rank, const Status& cause) {
   if (failed_.contains(rank) || left_.contains(rank) || !excluded_.ok()) return;
-  if (court_ == nullptr) return note_failure(rank, cause);
+  if (hearing_ == nullptr) return note_failure(rank, cause);
   // Whoever of the two stays, together they do nothing any more.
   const Status status = failure_of(rank, cause);
   lost_.emplace(rank, status);
   end_collectives(status, agent::inner::now(seat_->agent));
   seat_->mailbox->stop_any(nonce_, status);
-  court_->note_lost(rank);
-  watch_court();
+  hearing_->note_lost(rank);
 }
 
 void WorldCore::on_lost(const Peer& by, std::span<const std::byte> lost, bool asks) {
   const std::optional<std::uint32_t> rank = rank_of(by);
-  if (!rank || court_ == nullptr || failed_.contains(*rank) || !excluded_.ok()) return;
-  court_->hear(*rank, ranks_of(lost, size()), asks);
-  watch_court();
+  if (!rank || hearing_ == nullptr || failed_.contains(*rank) || !excluded_.ok()) return;
+  hearing_->hear(*rank, lost, asks);
 }
 
 void WorldCore::convict(std::uint32_t rank) {
@@ -902,31 +901,9 @@ void WorldCore::convict(std::uint32_t rank) {
   note_failure(rank, lost == lost_.end() ? others : lost->second.cause());
 }
 
-/// As long as something is undecided, its time runs.
-void WorldCore::watch_court() {
-  Mailbox& mailbox = *seat_->mailbox;
-  if (!is_undecided()) {
-    mailbox.clear_deadline(court_alarm_);
-    court_alarm_.is_set = court_alarm_.has_settled = false;
-    if (std::exchange(revokes_later_, false)) tell_revoked(mailbox.now());
-    accord_->release(mailbox.now());
-    return;
-  }
-  if (std::exchange(court_alarm_.is_set, true)) return;
-  mailbox.set_deadline(court_alarm_, mailbox.now() + std::min(2 * options_.agent.heartbeat, kCourtMax / 2));
-}
-
-void WorldCore::on_court_late() {
-  Mailbox& mailbox = *seat_->mailbox;
-  if (court_ == nullptr) return;
-  if (!std::exchange(court_alarm_.has_settled, true)) {
-    mailbox.set_deadline(court_alarm_, mailbox.now() + std::min(options_.agent.peer_timeout, kCourtMax));
-    court_->settle();
-  } else {
-    court_alarm_.is_set = court_alarm_.has_settled = false;
-    court_->give_up();
-  }
-  watch_court();
+void WorldCore::on_decided(Instant now) {
+  if (std::exchange(revokes_later_, false)) tell_revoked(now);
+  accord_->release(now);
 }
 
 void WorldCore::on_failed(const Peer& by, std::uint32_t rank, bool is_dead) {
@@ -938,7 +915,7 @@ void WorldCore::on_failed(const Peer& by, std::uint32_t rank, bool is_dead) {
   }
   std::string text = "rank " + std::to_string(*teller) + " of world '" + options_.name + "' holds this rank, " +
                      std::to_string(rank_) + ", for failed";
-  const std::vector<std::uint32_t> lost = court_ == nullptr ? std::vector<std::uint32_t>() : court_->lost();
+  const std::vector<std::uint32_t> lost = hearing_ == nullptr ? std::vector<std::uint32_t>() : hearing_->lost();
   if (!lost.empty()) {
     text += ": it and rank " + list_of(lost) +
             " have lost each other, and of such ranks the one that reaches fewer is "
@@ -958,8 +935,8 @@ void WorldCore::exclude(const Status& why) {
   seat_->mailbox->stop_any(nonce_, why);
   accord_->stop(why);
   recovery_.end(why);
-  court_.reset();
-  watch_court();
+  hearing_.reset();
+  on_decided(now);
   seat_->mailbox->note_end();
   if (recovery_.policy() == RecoveryPolicy::kAbort) take_step(recovery_.note_failure());
 }
@@ -981,9 +958,7 @@ void WorldCore::note_failure(std::uint32_t rank, const Status& cause) {
   accord_->note_failed(rank, now);
   seat_->mailbox->note_end();
   take_step(recovery_.note_failure());
-  if (court_ == nullptr) return;
-  court_->note_gone(rank);
-  watch_court();
+  if (hearing_ != nullptr) hearing_->note_gone(rank);
 }
 
 void WorldCore::on_left(const Peer& peer) {
@@ -992,9 +967,7 @@ void WorldCore::on_left(const Peer& peer) {
   note_dead(*rank);
   if (failed_.contains(*rank)) return;
   accord_->note_failed(*rank, agent::inner::now(seat_->agent));  // It votes no more.
-  if (court_ == nullptr) return;
-  court_->note_gone(*rank);
-  watch_court();
+  if (hearing_ != nullptr) hearing_->note_gone(*rank);
 }
 
 void WorldCore::on_revoke(const Peer& by, const Status& why) {

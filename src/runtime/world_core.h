@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -25,7 +26,7 @@
 #include "runtime/calls.h"
 #include "runtime/collective.h"
 #include "runtime/collective_call.h"
-#include "runtime/court.h"
+#include "runtime/hearing.h"
 #include "runtime/mailbox.h"
 #include "runtime/rank_seat.h"
 #include "runtime/recovery.h"
@@ -148,6 +149,8 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   Status check_rank(std::string_view call, std::uint32_t rank) const;
   Status check_collective(const CollectiveCall& call) const;
   std::shared_ptr<Collective> make_collective(CollectiveCall call, const CollectiveOptions& options);
+  bool may_be_mapped(const CollectiveCall& call) const;
+  std::unique_ptr<MappedCall> mapped_call(const CollectiveCall& call);
   Request begin_collective(const std::shared_ptr<Collective>& made, const CollectiveOptions& options);
   Request all_reduce_alone(const Tensor& tensor, DataType type, ReduceOp op, const CollectiveOptions& options);
   Request all_reduce_together(std::span<const Tensor> tensors, DataType type, ReduceOp op,
@@ -178,15 +181,14 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   Status not_the_same(const Peer& by, std::uint64_t number) const;
   Status why_not() const;
   Status departed(std::uint32_t rank) const;
-  void open_court();
+  void open_hearing();
   void note_lost(std::uint32_t rank, const Status& cause);
   void note_dead(std::uint32_t rank);
   void convict(std::uint32_t rank);
-  void watch_court();
+  void on_decided(Instant now);
   void tell_revoked(Instant now);
-  void on_court_late();
   /// Ranks have lost each other. Nobody votes until it is decided who failed.
-  bool is_undecided() const { return court_ != nullptr && court_->is_open(); }
+  bool is_undecided() const { return hearing_ != nullptr && hearing_->is_undecided(); }
   void note_failure(std::uint32_t rank, const Status& cause);
   std::vector<bool> dead() const;
   Status check_quorum(std::uint32_t left, std::uint32_t dead) const;
@@ -200,8 +202,10 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   std::vector<std::uint32_t> root_ranks_;  ///< By rank: what it is in the world that was opened.
   std::vector<std::uint64_t> host_ids_;    ///< By rank, as all have told when they entered.
   std::vector<std::uint32_t> hosts_;
+  std::uint64_t hosts_digest_ = 0;
   std::vector<Peer> ranks_;
-  std::unordered_set<const void*> members_;  ///< Their sources.
+  std::unordered_set<const void*> members_;  ///< Their sources,
+  std::unordered_map<const void*, std::uint32_t> rank_by_source_;
   std::uint64_t nonce_ = 0;
   std::uint64_t epoch_ = 0;               ///< How often it was shrunk.
   std::vector<std::uint32_t> old_ranks_;  ///< By rank: in the world that was shrunk to this one. Empty: none was.
@@ -210,20 +214,15 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   // ---- Under the lane.
   std::uint64_t next_number_ = 1;
   CallLedger ledger_;
+  MappedMemory mapped_memory_;
   std::uint64_t last_good_ = 0;           ///< It and all before it ended well here.
   std::set<std::uint64_t> good_ahead_;    ///< Numbers of later ones that did.
   std::shared_ptr<Accord> accord_;        ///< From the world's beginning on,
   std::shared_ptr<Calls> calls_;          ///< and this.
   Status excluded_;                       ///< The others hold this rank for failed.
-  std::unique_ptr<Court> court_;          ///< Of a full world.
+  std::unique_ptr<Hearing> hearing_;      ///< Of a full world, as long as the others do not hold this rank for failed.
   std::map<std::uint32_t, Status> lost_;  ///< Ranks that this one has lost, and why.
   bool revokes_later_ = false;            ///< The others are told of the end once the court has decided.
-  struct CourtAlarm final : runtime::Operation, Listener {
-    explicit CourtAlarm(WorldCore& its) : Operation(OperationKind::kSeveral), world(its) { listener = this; }
-    void on_late(runtime::Operation&, Instant) override { world.on_court_late(); }
-    WorldCore& world;
-    bool is_set = false, has_settled = false;
-  } court_alarm_{*this};
   Recovery recovery_;
   Status aborted_;                                 ///< By RecoveryPolicy::kAbort.
   std::map<std::uint64_t, std::uint32_t> groups_;  ///< By members: how many there were.

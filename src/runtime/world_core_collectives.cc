@@ -52,14 +52,22 @@ std::shared_ptr<Collective> WorldCore::make_collective(CollectiveCall call, cons
   what.element_bytes = bytes;
   what.reproducible = options.reproducible;
   if (!is_sparse()) what.hosts = hosts_;
-  const schedule::Algorithm algorithm = schedule::choices(what, schedule::CostModel())[0].algorithm;
+  what.may_be_mapped = may_be_mapped(call);
+  const schedule::CostModel model = seat_->model();
+  const schedule::Algorithm algorithm = schedule::choices(what, model)[0].algorithm;
+  if (algorithm == schedule::Algorithm::kTwoLevels) call.how += hosts_digest_;
   auto made = std::make_shared<Collective>();
+  made->algorithm = algorithm;
+  if (algorithm == schedule::Algorithm::kMapped) {
+    made->algorithm = schedule::unmapped_choices(what, model)[0].algorithm;
+    made->mapped = mapped_call(call);
+  }
   made->name = schedule::to_string(what.operation);
   made->world = nonce_;
   made->flight = flight_of(call, algorithm);
   put_text(made->flight.world_name, options_.name);
   made->digest = digest_of(call, algorithm);
-  made->schedule = schedule::make_schedule(what, algorithm);
+  made->schedule = schedule::make_schedule(what, made->algorithm);
   made->ranks = ranks_;
   made->mailbox = seat_->mailbox.get();
   made->elements.input = static_cast<const std::byte*>(call.input);
@@ -74,6 +82,27 @@ std::shared_ptr<Collective> WorldCore::make_collective(CollectiveCall call, cons
     };
   }
   return made;
+}
+
+/// All ranks answer this alike. Whether the buffers are mapped they tell each other then.
+bool WorldCore::may_be_mapped(const CollectiveCall& call) const {
+  const bool is_packed = call.how != 0;  // In memory of this library's own.
+  return !is_sparse() && !is_packed && hosts_.size() == size() &&
+         std::ranges::all_of(hosts_, [](std::uint32_t host) { return host == 0; });
+}
+
+std::unique_ptr<MappedCall> WorldCore::mapped_call(const CollectiveCall& call) {
+  MappedCall::Uses uses{
+      .memory = mapped_memory_,
+      .place = [this](std::span<const std::byte> bytes) { return agent::inner::mapped_place(seat_->agent, bytes); },
+      .view =
+          [this](const RankRegion& region) {
+            const Peer& peer = ranks_[region.rank];
+            return seat_->mailbox->view(peer, agent::inner::told_region(peer, region.id, region.size));
+          },
+  };
+  return std::make_unique<MappedCall>(std::move(uses), call.call, static_cast<const std::byte*>(call.input),
+                                      static_cast<const std::byte*>(call.output));
 }
 
 Request WorldCore::collective(CollectiveCall call, const CollectiveOptions& options) {

@@ -10,6 +10,7 @@
 #include "schedule/direct.h"
 #include "schedule/doubling.h"
 #include "schedule/hosts.h"
+#include "schedule/mapped.h"
 #include "schedule/tree.h"
 #include "schedule/two_levels.h"
 
@@ -32,6 +33,7 @@ void broadcast(Schedule& schedule, const Call& call, Algorithm algorithm) {
     return broadcast_two_levels(schedule, hosts_of(call), call.count, call.element_bytes);
   }
   const Members me = Members::from_root(call.rank, call.size, call.root);
+  if (algorithm == Algorithm::kMapped) return broadcast_mapped(schedule, me, whole(Buffer::kOutput, call.count));
   if (algorithm == Algorithm::kTree) return broadcast_tree(schedule, me, whole(Buffer::kOutput, call.count));
   const Blocks blocks = Blocks::even(call.count, call.size);
   scatter_tree(schedule, me, blocks, Buffer::kOutput);
@@ -87,6 +89,7 @@ void all_reduce(Schedule& schedule, const Call& call, Algorithm algorithm) {
     reduce_scatter_fixed(schedule, me, blocks, from, blocks.slice(Buffer::kOutput, call.rank));
     return all_gather_blocks(schedule, me, blocks, Buffer::kOutput);
   }
+  if (algorithm == Algorithm::kMapped) return all_reduce_mapped(schedule, me, blocks);
   bring_input(schedule, call, whole(Buffer::kOutput, call.count));
   if (algorithm == Algorithm::kTwoLevels) {
     return all_reduce_two_levels(schedule, hosts_of(call), call.count, call.element_bytes);
@@ -98,9 +101,12 @@ void all_reduce(Schedule& schedule, const Call& call, Algorithm algorithm) {
   all_gather_blocks(schedule, me, blocks, Buffer::kOutput);
 }
 
-void all_gather(Schedule& schedule, const Call& call) {
+void all_gather(Schedule& schedule, const Call& call, Algorithm algorithm) {
   const Blocks blocks(call.counts);
   bring_input(schedule, call, blocks.slice(Buffer::kOutput, call.rank));
+  if (algorithm == Algorithm::kMapped) {
+    return all_gather_mapped(schedule, Members::all(call.rank, call.size), blocks);
+  }
   all_gather_blocks(schedule, Members::all(call.rank, call.size), blocks, Buffer::kOutput);
 }
 
@@ -109,6 +115,7 @@ void reduce_scatter(Schedule& schedule, const Call& call, Algorithm algorithm) {
   const Blocks blocks(call.counts);
   const Slice result = whole(Buffer::kOutput, blocks.count(call.rank));
   if (algorithm == Algorithm::kFixedTree) return reduce_scatter_fixed(schedule, me, blocks, Buffer::kInput, result);
+  if (algorithm == Algorithm::kMapped) return reduce_scatter_mapped(schedule, me, blocks, result);
   // The input is the caller's to keep, so all of it is combined in scratch; this is the first that is taken there.
   const std::uint64_t work = schedule.take_scratch(blocks.total());
   HAWSER_ASSERT(work == 0, "blocks in scratch begin at its first element");
@@ -133,10 +140,25 @@ std::uint64_t total(std::span<const std::uint64_t> counts) {
   return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
 }
 
-/// Rounds, elements sent and elements combined by the rank that has most to do.
+/// Rounds, and elements sent, combined and read by the rank that has most to do.
 struct Work {
-  double messages = 0, moved = 0, combined = 0;
+  double messages = 0, moved = 0, combined = 0, read = 0;
 };
+
+/// To tell where buffers lie is a meeting, too.
+Work work_of_mapped(const Call& call, double count) {
+  const double meeting = rounds_to_meet(call.size), share = count * (call.size - 1) / call.size;
+  switch (call.operation) {
+    case Operation::kAllReduce:
+      return {4 * meeting, 0, share, share};
+    case Operation::kReduceScatter:
+      return {3 * meeting, 0, share, 0};
+    case Operation::kAllGather:
+      return {3 * meeting, 0, 0, share};
+    default:
+      return {3 * meeting, 0, 0, count};
+  }
+}
 
 Work work_of(const Call& call, Algorithm algorithm) {
   const double ranks = call.size, others = ranks - 1;
@@ -167,6 +189,8 @@ Work work_of(const Call& call, Algorithm algorithm) {
       return {others + (goes_back ? rounds : 0), goes_back ? 2 * share : share, share};
     case Algorithm::kDirect:
       return {others, share, 0};
+    case Algorithm::kMapped:
+      return work_of_mapped(call, count);
     case Algorithm::kTwoLevels:
       break;  // See cost_of_two_levels.
   }
@@ -175,7 +199,7 @@ Work work_of(const Call& call, Algorithm algorithm) {
 
 double cost_of(const Work& work, double element_bytes, const CostModel& model) {
   return work.messages * model.message_ns + work.moved * element_bytes * model.byte_ns +
-         work.combined * element_bytes * model.combined_byte_ns;
+         work.combined * element_bytes * model.combined_byte_ns + work.read * element_bytes * model.read_byte_ns;
 }
 
 /// The cheapest way of that operation among so many ranks on one level.
@@ -245,6 +269,11 @@ std::vector<Algorithm> right_ones(const Call& call) {
   if (has_two && call.commutes && !call.reproducible && Hosts::has_levels(call.hosts)) {
     all.push_back(Algorithm::kTwoLevels);
   }
+  const bool moves = call.operation == Operation::kBroadcast || call.operation == Operation::kAllGather;
+  const bool combines = call.operation == Operation::kAllReduce || call.operation == Operation::kReduceScatter;
+  if (call.may_be_mapped && call.size > 1 && (moves || (combines && call.commutes && !call.reproducible))) {
+    all.push_back(Algorithm::kMapped);
+  }
   return all;
 }
 
@@ -259,8 +288,9 @@ std::string_view to_string(Operation operation) {
 }
 
 std::string_view to_string(Algorithm algorithm) {
-  constexpr std::array<std::string_view, kAlgorithms> kNames = {
-      "dissemination", "tree", "scatter and gather", "doubling", "circulant", "fixed tree", "direct", "two levels"};
+  constexpr std::array<std::string_view, kAlgorithms> kNames = {"dissemination", "tree",       "scatter and gather",
+                                                                "doubling",      "circulant",  "fixed tree",
+                                                                "direct",        "two levels", "mapped"};
   const auto at = static_cast<std::size_t>(algorithm);
   return at < kNames.size() ? kNames[at] : "unknown";
 }
@@ -277,6 +307,12 @@ std::vector<Choice> choices(const Call& call, const CostModel& model) {
                                   : cost_of(work_of(call, algorithm), bytes, one_level)});
   }
   std::ranges::stable_sort(all, {}, &Choice::cost_ns);
+  return all;
+}
+
+std::vector<Choice> unmapped_choices(const Call& call, const CostModel& model) {
+  std::vector<Choice> all = choices(call, model);
+  std::erase_if(all, [](const Choice& choice) { return choice.algorithm == Algorithm::kMapped; });
   return all;
 }
 
@@ -302,7 +338,7 @@ Schedule make_schedule(const Call& call, Algorithm algorithm) {
       all_reduce(schedule, call, algorithm);
       break;
     case Operation::kAllGather:
-      all_gather(schedule, call);
+      all_gather(schedule, call, algorithm);
       break;
     case Operation::kReduceScatter:
       reduce_scatter(schedule, call, algorithm);

@@ -49,6 +49,9 @@ struct Call {
   bool commutes = true;              ///< The order of ranks does not matter for the result.
   bool reproducible = false;         ///< The same bits from any algorithm, place and number of elements.
   bool has_input_in_output = false;  ///< The two are one, as the table above allows.
+  /// All ranks are on one host, so they may map each other's buffers. Whether these can be mapped they tell each other
+  /// first.
+  bool may_be_mapped = false;
 };
 
 enum class Algorithm : std::uint8_t {
@@ -60,8 +63,9 @@ enum class Algorithm : std::uint8_t {
   kFixedTree,  ///< Each element is combined at one rank, in one tree over ranks.
   kDirect,
   kTwoLevels,  ///< Within hosts and between them: see two_levels.h.
+  kMapped,     ///< Ranks read each other's buffers: see mapped.h.
 };
-inline constexpr std::size_t kAlgorithms = 8;
+inline constexpr std::size_t kAlgorithms = 9;
 std::string_view to_string(Algorithm algorithm);
 
 /// What moving and combining costs. Defaults: measured between two processes of one host; between hosts assumed, as TCP
@@ -70,6 +74,7 @@ struct CostModel {
   double message_ns = 2'000;       ///< From a send to the end of the receive of an empty message.
   double byte_ns = 0.15;           ///< Of each further byte.
   double combined_byte_ns = 0.08;  ///< Of each byte that is combined.
+  double read_byte_ns = 0.08;      ///< Of each byte that is read where it lies at another rank.
   double far_message_ns = 40'000;  ///< As `message_ns`, between hosts.
   double far_byte_ns = 0.35;       ///< As `byte_ns`, between hosts, while nobody else of the host sends.
 
@@ -89,6 +94,8 @@ struct Choice {
 
 /// All algorithms that give the right result, the cheapest first. The same on all ranks: it does not look at the rank.
 std::vector<Choice> choices(const Call& call, const CostModel& model);
+/// Those without kMapped: for ranks that found that their buffers are not mapped.
+std::vector<Choice> unmapped_choices(const Call& call, const CostModel& model);
 /// What this rank does. The algorithm is one of the choices.
 Schedule make_schedule(const Call& call, Algorithm algorithm);
 

@@ -191,6 +191,7 @@ void check(const Case& all, std::uint64_t seed) {
       const auto at = std::accumulate(call.counts.begin(), call.counts.begin() + rank, std::uint64_t{0});
       if (!state.output.empty()) std::ranges::copy(state.input, state.output.begin() + static_cast<std::ptrdiff_t>(at));
       if (call.operation == Operation::kAllGather || rank == call.root) state.input.clear();
+      state.input_at = at;
     } else if (!state.output.empty()) {
       state.output = std::move(state.input);
       state.input_is_output = true;
@@ -210,6 +211,11 @@ void check_all_algorithms(Call call) {
     call.commutes = commutes;
     std::vector<Choice> all = choices(call, CostModel());
     ASSERT_FALSE(all.empty());
+    call.may_be_mapped = true;
+    for (const Choice& choice : choices(call, CostModel())) {
+      if (choice.algorithm == Algorithm::kMapped) check({call, choice.algorithm}, call.size);
+    }
+    call.may_be_mapped = false;
     for (const Choice& choice : all) check({call, choice.algorithm}, call.size);
   }
 }
@@ -322,8 +328,22 @@ TEST(Collective, SmallOnesGoByRoundsAndLargeOnesByBytes) {
   call.count = 1;
   EXPECT_EQ(choices(call, CostModel())[0].algorithm, Algorithm::kTree);
   call = {.operation = Operation::kAllReduce, .size = 16, .count = 1, .reproducible = true};
+  call.may_be_mapped = true;
   ASSERT_EQ(choices(call, CostModel()).size(), 1U);
   EXPECT_EQ(choices(call, CostModel())[0].algorithm, Algorithm::kFixedTree);
+}
+
+TEST(Collective, LargeOnesOfOneHostReadEachOthersBuffers) {
+  for (const Operation operation : {Operation::kAllReduce, Operation::kBroadcast}) {
+    Call call{.operation = operation, .size = 4, .count = 1 << 20, .element_bytes = 4, .may_be_mapped = true};
+    EXPECT_EQ(choices(call, CostModel())[0].algorithm, Algorithm::kMapped);
+    for (const Choice& choice : unmapped_choices(call, CostModel())) EXPECT_NE(choice.algorithm, Algorithm::kMapped);
+    call.count = 1;
+    EXPECT_NE(choices(call, CostModel())[0].algorithm, Algorithm::kMapped);
+    call.count = 1 << 20;
+    call.may_be_mapped = false;
+    EXPECT_NE(choices(call, CostModel())[0].algorithm, Algorithm::kMapped);
+  }
 }
 
 }  // namespace

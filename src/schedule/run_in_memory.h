@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -38,13 +39,20 @@ struct RankState {
   Schedule schedule;
   Array input, output, scratch;
   bool input_is_output = false;
+  std::uint64_t input_at = 0;  ///< In the output, where the input is a part of it.
   std::size_t round = 0;
   std::size_t received = 0;  ///< Receives of this round that came.
+  std::size_t acted = 0;     ///< Steps of this round that were looked at since.
   bool has_sent = false;
 
   Array& of(Buffer buffer) {
     if (buffer == Buffer::kScratch) return scratch;
     return buffer == Buffer::kOutput || input_is_output ? output : input;
+  }
+  /// What others read of it.
+  std::pair<Array*, std::uint64_t> lent(const Slice& slice) {
+    if (slice.buffer == Buffer::kInput && input.empty()) return {&output, input_at + slice.at};
+    return {&of(slice.buffer), slice.at};
   }
 };
 
@@ -114,15 +122,20 @@ class InMemory {
       ++rank.received;
       return true;
     }
-    for (const Step& step : steps) act(rank, step);
+    if (rank.acted < steps.size()) {
+      act(rank, steps[rank.acted++]);
+      return true;
+    }
     ++rank.round;
     rank.received = 0;
+    rank.acted = 0;
     rank.has_sent = false;
     return true;
   }
 
   void act(RankState& rank, const Step& step) {
     if (step.action == Action::kSend || step.action == Action::kReceive) return;
+    if (step.action == Action::kRead || step.action == Action::kCombineRead) return act_there(rank, step);
     const auto from = at(rank, step.from), to = at(rank, step.to);
     is_good_ = is_good_ && from.size() == to.size();
     for (std::size_t i = 0; is_good_ && i < from.size(); ++i) {
@@ -134,6 +147,21 @@ class InMemory {
         to[i] = step.action == Action::kCombine ? join(to[i], from[i]) : join(from[i], to[i]);
       }
     }
+  }
+
+  void act_there(RankState& rank, const Step& step) {
+    const auto [array, at_there] = ranks_[step.peer].lent(step.there);
+    is_good_ = is_good_ && at_there + step.there.count <= array->size() && step.there.count == step.to.count;
+    const auto to = at(rank, step.to);
+    if (!is_good_) return;
+    const auto there = std::span(*array).subspan(at_there, step.there.count);
+    if (step.action == Action::kRead) {
+      std::ranges::copy(there, to.begin());
+      return;
+    }
+    const auto from = at(rank, step.from);
+    is_good_ = is_good_ && from.size() == to.size();
+    for (std::size_t i = 0; is_good_ && i < from.size(); ++i) to[i] = add(from[i], there[i]);
   }
 
   void check_overlaps(RankState& rank, std::span<const Step> steps) {

@@ -5,7 +5,8 @@
 namespace hawser::schedule {
 
 void Schedule::add(const Step& step) {
-  const bool is_empty = (step.action == Action::kReceive ? step.to : step.from).count == 0;
+  const bool has_from = step.action != Action::kReceive && step.action != Action::kRead;
+  const bool is_empty = (has_from ? step.from : step.to).count == 0;
   if (!is_empty) steps_.push_back(step);
 }
 

@@ -8,6 +8,9 @@
 // receives into overlaps one that it sends or receives. Messages between two ranks have one order, and each is received
 // with the size with which it was sent.
 //
+// Where all ranks map each other's buffers a step may also read another rank's, while that rank leaves them as they
+// are: the schedule sees to that by messages.
+//
 // Thread rule: any thread; values.
 
 #include <cstddef>
@@ -33,12 +36,15 @@ enum class Action : std::uint8_t {
   kCopy,           ///< `from` into `to`. Of two buffers that are one: nothing.
   kCombine,        ///< to = to op from
   kCombineBefore,  ///< to = from op to
+  kRead,           ///< `there`, of `peer`, into `to`.
+  kCombineRead,    ///< to = from op `there`, of `peer`; `to` may be `from`.
 };
 
 struct Step {
   Action action = Action::kCopy;
   std::uint32_t peer = 0;
   Slice from, to;
+  Slice there = {};  ///< In the peer's buffers.
 };
 
 class Schedule {
@@ -48,6 +54,10 @@ class Schedule {
   void copy(Slice from, Slice to) { add({Action::kCopy, 0, from, to}); }
   void combine(Slice from, Slice to) { add({Action::kCombine, 0, from, to}); }
   void combine_before(Slice from, Slice to) { add({Action::kCombineBefore, 0, from, to}); }
+  void read(std::uint32_t peer, Slice there, Slice to) { add({Action::kRead, peer, {}, to, there}); }
+  void combine_read(std::uint32_t peer, Slice there, Slice from, Slice to) {
+    add({Action::kCombineRead, peer, from, to, there});
+  }
   /// Sends that carry nothing but that they came.
   void send_nothing(std::uint32_t peer) { steps_.push_back({Action::kSend, peer, {}, {}}); }
   void receive_nothing(std::uint32_t peer) { steps_.push_back({Action::kReceive, peer, {}, {}}); }

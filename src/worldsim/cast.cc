@@ -7,8 +7,8 @@
 namespace hawser::worldsim {
 
 std::string_view to_string(Phase phase) {
-  constexpr std::array<std::string_view, 7> kNames = {"entering", "acting",  "agreeing", "shrinking",
-                                                      "leaving",  "closing", "out"};
+  constexpr std::array<std::string_view, 8> kNames = {"entering",   "acting",  "agreeing", "shrinking",
+                                                      "recovering", "leaving", "closing",  "out"};
   return kNames[static_cast<std::size_t>(phase)];
 }
 

@@ -110,7 +110,7 @@ struct Membership {
   bool is_bad = false;  ///< A collective of it ended badly here.
 };
 
-enum class Phase : std::uint8_t { kEntering, kActing, kAgreeing, kShrinking, kLeaving, kClosing, kOut };
+enum class Phase : std::uint8_t { kEntering, kActing, kAgreeing, kShrinking, kRecovering, kLeaving, kClosing, kOut };
 std::string_view to_string(Phase phase);
 
 /// A rank of the world that was opened: one process.
@@ -120,11 +120,14 @@ struct Actor {
   std::shared_ptr<sim::Host> host;
   agent::inner::Turner turner;  ///< Empty once the process has ended.
   std::weak_ptr<runtime::RankSeat> seat;
+  std::unique_ptr<Lender> lender;  ///< Null: what it lends lies on the heap.
   bool is_alive = false;
-  bool is_blocking = false;  ///< In the midst of a call that waits.
+  bool is_blocking = false;                 ///< In the midst of a call that waits.
+  std::function<Request(Duration)> enters;  ///< The collective by which its first world is entered.
   Phase phase = Phase::kEntering;
-  Deed* shrunk = nullptr;  ///< A shrink that ended well, whose world was not taken yet,
-  Instant takes_at;        ///< and will not be before.
+  Deed* shrunk = nullptr;    ///< A shrink that ended well, whose world was not taken yet,
+  Instant takes_at;          ///< and will not be before.
+  Deed* recovers = nullptr;  ///< A recovery that it waits for, as if it shrank.
   Membership main;
   std::vector<Membership> groups;
   bool has_grouped = false;

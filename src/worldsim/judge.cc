@@ -173,6 +173,7 @@ void WorldJudge::check_disconnected(const Deed& deed, const Status& status) {
       if (!is_lost(deed.remote->to)) wrong(deed, status, "but the rank that it calls lives");
       return;
     default:
+      if (is_automatic_ && has_gone(*deed.realm)) return;  // The others recover.
       return wrong(deed, status, "but nobody may hold this rank for failed");
   }
 }
@@ -256,6 +257,11 @@ void WorldJudge::check_status(const Actor& actor, const Deed& deed, const Status
       if (!may_be) wrong(deed, status, "but it is there");
       return;
     }
+    case Code::kBusy: {
+      const bool agrees = deed.kind == DeedKind::kAgree || deed.kind == DeedKind::kShrink;
+      if (!is_automatic_ || !agrees) wrong(deed, status, "but nothing is in its way");
+      return;
+    }
     case Code::kDenied:
       if (deed.kind == DeedKind::kShrink && may_refuse(*deed.realm)) return;
       if (deed.kind != DeedKind::kCall || deed.handler != "refuse") wrong(deed, status, "but nobody denied it");
@@ -285,11 +291,11 @@ void WorldJudge::check_collective(const Deed& deed, const Status& status) {
   part_of(deed).good.insert(deed.number);
   if (deed.is_misfit) return;
   if (deed.act.what == schedule::Operation::kBarrier) check_barrier(deed);
-  if (deed.output != nullptr && deed.output->bytes != output_of(deed.act, deed.rank)) {
+  if (deed.output != nullptr && !std::ranges::equal(deed.output->bytes, output_of(deed.act, deed.rank))) {
     fail(describe(deed) + " ended well and gave other bytes than it should");
   }
-  const bool is_input_whole =
-      deed.input == nullptr || deed.input == deed.output || deed.input->bytes == input_of(deed.act, deed.rank);
+  const bool is_input_whole = deed.input == nullptr || deed.input == deed.output ||
+                              std::ranges::equal(deed.input->bytes, input_of(deed.act, deed.rank));
   if (!is_input_whole) fail(describe(deed) + " ended well and changed its input");
 }
 
@@ -454,6 +460,13 @@ Realm* WorldJudge::on_shrunk(Deed& deed, const World& world) {
 }
 
 // ---- Time.
+
+bool WorldJudge::may_recover(const Actor& actor, const Deed& deed) {
+  const Instant now = universe_.world.now();
+  if (now < std::max(deed.due, troubled_until_ + (deed.due - deed.begun)) + actor.excused) return true;
+  if (!actor.main.world.failed().empty()) fail(describe(deed) + " does not come, though the rank knows of a failure");
+  return false;
+}
 
 void WorldJudge::check_failed(const Actor& actor, const Membership& membership) {
   if (gone_.contains(actor.number)) return;  // It lost the rank that stays.

@@ -59,6 +59,8 @@ class WorldJudge {
   void doom(Realm& realm);
   /// What an actor has under way may be late.
   void observe(Actor& actor);
+  /// Whether this recovery, which has not come, may still come. It must, soon after a rank has failed.
+  bool may_recover(const Actor& actor, const Deed& deed);
   void check_failed(const Actor& actor, const Membership& membership);
   /// Before a rank leaves its last world.
   void check_kept(const Actor& actor);
@@ -74,6 +76,8 @@ class WorldJudge {
   void may_accuse() { may_accuse_ = true; }
   /// Only more than half of a realm's ranks that are not proven dead may go on.
   void set_majority(bool majority) { has_majority_ = majority; }
+  /// Worlds recover by themselves.
+  void set_automatic(bool automatic) { is_automatic_ = automatic; }
   /// Whether a shrink of this realm may find that it has none.
   bool may_refuse(const Realm& realm) const;
   bool accuses() const { return may_accuse_; }
@@ -121,7 +125,7 @@ class WorldJudge {
   std::deque<Remote> remotes_;
   std::vector<const Deed*> misfits_;
   std::set<std::size_t> gone_;
-  bool has_majority_ = false;
+  bool has_majority_ = false, is_automatic_ = false;
   bool may_accuse_ = false;
   Instant troubled_until_ = Instant::min(), delayed_until_ = Instant::min();
   std::uint64_t next_uid_ = 1;

@@ -214,11 +214,13 @@ void Mishaps::strike_all(Fault fault) {
   const Duration time = span();
   const sim::LinkOptions good = universe.net.fabric().default_options();
   const sim::MappedOptions mapped = universe.hub.options();
-  if (fault == Fault::kFull) {  // Behind a small window heartbeats wait for their turn, and may be late, too.
-    if (stage_.settings().mode == sim::Mode::kStream) {
-      stage_.judge().may_accuse();
-      stage_.judge().trouble(time + kMendMax);
-    }
+  // Behind a small window heartbeats wait for their turn, and behind a segment that is sent again and again.
+  const bool holds_up = fault == Fault::kFull || fault == Fault::kLoss;
+  if (holds_up && stage_.settings().mode == sim::Mode::kStream) {
+    stage_.judge().may_accuse();
+    stage_.judge().trouble(time + kMendMax);
+  }
+  if (fault == Fault::kFull) {
     universe.hub.options().ring_bytes = 256;
     universe.hub.options().queue_chunks = 1;
   }

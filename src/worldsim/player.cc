@@ -67,6 +67,9 @@ void Player::act(Actor& actor) {
     case Phase::kShrinking:
       agree_on(actor);
       break;
+    case Phase::kRecovering:
+      recover(actor);
+      break;
     case Phase::kLeaving:
       leave(actor);
       break;
@@ -142,7 +145,9 @@ bool Player::call_next(Actor& actor, Membership& membership) {
       actor.pending, [&](const Deed* deed) { return deed->realm == &realm && deed->kind == DeedKind::kCollective; });
   const Part& part = realm.parts[membership.rank];
   const bool has_more = realm.first_number + part.begun <= realm.acts;
-  if (membership.is_bad || !has_more || running >= static_cast<std::ptrdiff_t>(settings_.at_once)) return false;
+  const bool enters = realm.first_number == 0 && part.begun == 1 && running > 0;  // Who has not entered calls nothing.
+  if (enters || membership.is_bad || !has_more || running >= static_cast<std::ptrdiff_t>(settings_.at_once))
+    return false;
   begin_collective(actor, membership);
   return true;
 }
@@ -193,24 +198,28 @@ void Player::begin_collective(Actor& actor, Membership& membership) {
   }
   if (limit != settings_.timeout) judge_.disturb(realm, Code::kTimedOut);
   judge_.on_begun(deed);
-  deed.request = start(membership, deed, {.timeout = limit, .reproducible = deed.act.reproducible});
+  deed.request = deed.number == 0
+                     ? actor.enters(limit)
+                     : start(actor, membership, deed, {.timeout = limit, .reproducible = deed.act.reproducible});
   begun(actor, deed);
 }
 
-Request Player::start(Membership& membership, Deed& deed, const CollectiveOptions& options) {
+Request Player::start(Actor& actor, Membership& membership, Deed& deed, const CollectiveOptions& options) {
   const Act& act = deed.act;
   World& world = membership.world;
   if (act.what == What::kBarrier) return world.ibarrier(options);
   const ReduceOp op = act.op.value_or(ReduceOp::kSum);
   Vault& vault = judge_.vault();
+  Lender* const lender = actor.lender.get();
   const std::size_t out_size = output_count(act, deed.rank) * size_of(act.type);
   if (act.what == What::kBroadcast) {
     const bool is_root = deed.rank == act.root;
-    deed.output = is_root ? &vault.lend(deed.uid, input_of(act, deed.rank)) : &vault.lend(deed.uid, out_size);
+    deed.output =
+        is_root ? &vault.lend(deed.uid, input_of(act, deed.rank), lender) : &vault.lend(deed.uid, out_size, lender);
     return world.ibroadcast(deed.output->bytes.data(), act.count, act.type, act.root, options);
   }
-  deed.input = &vault.lend(deed.uid, input_of(act, deed.rank));
-  deed.output = &vault.lend(deed.uid, out_size);
+  deed.input = &vault.lend(deed.uid, input_of(act, deed.rank), lender);
+  deed.output = &vault.lend(deed.uid, out_size, lender);
   const void* const in = deed.input->bytes.data();
   void* const out = deed.output->bytes.data();
   switch (act.what) {
@@ -356,6 +365,7 @@ void Player::cancel_one(Actor& actor) {
   const auto send = std::ranges::find(actor.pending, DeedKind::kSend, &Deed::kind);
   if (send != actor.pending.end() && rng_.chance(0.6)) picked = *send;
   Deed& deed = *picked;
+  if (deed.kind == DeedKind::kCollective && deed.number == 0) return;  // `open` cannot be cancelled.
   if (deed.kind == DeedKind::kAgree || deed.kind == DeedKind::kShrink) return;
   if (deed.kind == DeedKind::kCollective && rng_.chance(0.8)) return;
   deed.is_cancelled = true;
@@ -420,14 +430,15 @@ void Player::agree_on(Actor& actor) {
   if (!is_idle(actor, *actor.main.realm)) return;
   if (actor.phase == Phase::kAgreeing) return agree(actor);
   if (actor.shrunk == nullptr) return shrink(actor);
-  if (actor.jobs.empty() && stage_.universe().world.now() >= actor.takes_at)
-    go_on(actor, *std::exchange(actor.shrunk, nullptr));
+  if (!actor.jobs.empty() || stage_.universe().world.now() < actor.takes_at) return;
+  Deed& deed = *std::exchange(actor.shrunk, nullptr);
+  go_on(actor, deed, actor.main.world.shrunk(deed.request));
 }
 
 void Player::on_agreement(Actor& actor, Deed& deed, const Status& status) {
   if (status.code() == Code::kTimedOut) return;  // Once more, when this rank acts again.
   if (!status.ok()) {
-    actor.phase = Phase::kClosing;
+    actor.phase = settings_.automatic ? Phase::kRecovering : Phase::kClosing;
     return;
   }
   if (deed.kind == DeedKind::kShrink) {
@@ -449,9 +460,33 @@ void Player::on_agreement(Actor& actor, Deed& deed, const Status& status) {
   if (*flag) begin_collective(actor, actor.main);
 }
 
+/// Waits for the world that the runtime makes by itself.
+void Player::recover(Actor& actor) {
+  constexpr Duration kRecoveryMax = std::chrono::seconds(5);
+  if (!is_idle(actor, *actor.main.realm) || !actor.jobs.empty()) return;
+  if (actor.recovers == nullptr) {
+    actor.recovers = &new_deed(actor, DeedKind::kShrink, actor.main, kRecoveryMax);
+    judge_.disturb(*actor.main.realm, Code::kCancelled);
+    judge_.on_begun(*actor.recovers);
+  }
+  Deed& deed = *actor.recovers;
+  Result<Recovered> event = actor.main.world.recovered();
+  const bool is_on_its_way = !event && event.error().code() == Code::kTimedOut;
+  if (is_on_its_way && judge_.may_recover(actor, deed)) return;
+  actor.recovers = nullptr;
+  deed.is_over = true;
+  if (is_on_its_way) {  // Nobody has failed.
+    actor.phase = Phase::kClosing;
+    return;
+  }
+  if (event && actor.main.realm->actors[event->old_rank] != actor.number) {
+    return judge_.fail(describe(deed) + " says that this rank was another one");
+  }
+  go_on(actor, deed, event ? Result<World>(std::move(event->world)) : Result<World>(event.error()));
+}
+
 /// The old world is dropped; the new one takes its place.
-void Player::go_on(Actor& actor, Deed& deed) {
-  Result<World> made = actor.main.world.shrunk(deed.request);
+void Player::go_on(Actor& actor, Deed& deed, Result<World> made) {
   const bool is_excluded = !made && made.error().code() == Code::kDisconnected && may_be_out(actor);
   const bool is_refused = !made && made.error().code() == Code::kDenied && judge_.may_refuse(*deed.realm);
   if (is_excluded || is_refused) {
@@ -502,6 +537,11 @@ void Player::close(Actor& actor) {
 }
 
 void Player::on_collective(Actor& actor, const Deed& deed, const Status& status) {
+  const bool enters = deed.number == 0 && deed.realm == actor.main.realm;
+  if (enters && !status.ok()) {  // `open` would have failed.
+    actor.phase = Phase::kClosing;
+    return;
+  }
   const auto group = std::ranges::find_if(actor.groups, [&](const auto& one) { return one.realm == deed.realm; });
   if (deed.realm != actor.main.realm && group == actor.groups.end()) return;  // A world that it has left.
   Membership& membership = deed.realm == actor.main.realm ? actor.main : *group;

@@ -32,7 +32,7 @@ class Player {
   void enter(Actor& actor, Membership& membership);
   bool call_next(Actor& actor, Membership& membership);
   void begin_collective(Actor& actor, Membership& membership);
-  Request start(Membership& membership, Deed& deed, const CollectiveOptions& options);
+  Request start(Actor& actor, Membership& membership, Deed& deed, const CollectiveOptions& options);
   void make_group(Actor& actor);
   void leave_groups(Actor& actor);
   void drop(Actor& actor, Membership& membership);
@@ -45,7 +45,8 @@ class Player {
   void agree(Actor& actor);
   void shrink(Actor& actor);
   void agree_on(Actor& actor);
-  void go_on(Actor& actor, Deed& deed);
+  void go_on(Actor& actor, Deed& deed, Result<World> made);
+  void recover(Actor& actor);
   void leave(Actor& actor);
   void close(Actor& actor);
   void on_end(Actor& actor, Deed& deed, const Status& status);

@@ -29,7 +29,11 @@ struct Settings {
   bool dissents = false;   ///< Ranks vote against going on though all is well.
   bool parts = false;      ///< The only fault: two ranks that live lose each other for good.
   bool groups = false;
-  bool reads = false;  ///< Receivers read large messages out of the sender's memory.
+  bool automatic = false;  ///< Worlds recover by themselves.
+  std::size_t hosts = 1;   ///< So many hosts have the ranks, in turn or
+  bool in_blocks = false;  ///< in blocks.
+  bool reads = false;      ///< Receivers read large messages out of the sender's memory.
+  bool maps = false;       ///< Ranks read each other's buffers in collectives.
 };
 
 Settings draw_settings(base::Rng& rng, std::uint64_t seed, sim::Mode mode);

@@ -39,7 +39,8 @@ void Stage::open(Actor& actor) {
   options.name = "world";
   options.size = static_cast<std::uint32_t>(settings_.ranks);
   options.timeout = settings_.timeout;
-  if (settings_.majority) options.quorum = Quorum::kMajority;
+  options.quorum = settings_.majority ? Quorum::kMajority : Quorum::kNone;
+  if (settings_.automatic) options.recovery = RecoveryPolicy::kAutomatic;
   options.agent.backends.push_back({"sim", {}});
   options.agent.heartbeat = settings_.heartbeat;
   options.agent.peer_timeout = settings_.peer_timeout;
@@ -55,10 +56,20 @@ void Stage::open(Actor& actor) {
                              .wall = [wall] { return static_cast<std::uint64_t>(wall.ns()); },
                              .tenant = tenant});
   };
+  if (settings_.maps) {
+    hooks.model =
+        schedule::CostModel{.message_ns = 0, .combined_byte_ns = 0, .read_byte_ns = 0};  // It is the cheapest.
+  }
   hooks.run = [this, &actor](std::function<void()> job) { run_later(actor, std::move(job)); };
+  const std::size_t block = (settings_.ranks + settings_.hosts - 1) / settings_.hosts;
+  hooks.host = 1 + (settings_.in_blocks ? actor.number / block : actor.number % settings_.hosts);
   cores_.push_back(
       runtime::WorldCore::open_agent(options, static_cast<std::uint32_t>(actor.number), options.size, hooks).value());
   actor.seat = cores_.back()->seat();
+  if (settings_.maps) {
+    const AllocateOptions wanted{.size = Lender::kBytes, .huge_pages = HugePages::kOff};
+    actor.lender = std::make_unique<Lender>(std::move(cores_.back()->agent().allocate(wanted)).value());
+  }
   actor.turner = agent::inner::Turner(cores_.back()->agent());
   actor.is_alive = true;
   actor.host->set_turn([this, &actor](Instant) { return turn(actor); });
@@ -83,6 +94,9 @@ void Stage::introduce() {
     if (const Status status = cores_[rank]->enter(std::move(peers[rank])); !status.ok()) {
       judge_.fail("a rank does not enter its world: " + status.to_string());
     }
+    actors_[rank]->enters = [core = std::weak_ptr(cores_[rank])](Duration timeout) {
+      return core.lock()->all_entered(timeout);
+    };
     actors_[rank]->main = {
         .realm = &realm, .rank = static_cast<std::uint32_t>(rank), .world = World(std::move(cores_[rank]))};
     actors_[rank]->host->wake();
@@ -92,6 +106,7 @@ void Stage::introduce() {
 
 bool Stage::open() {
   judge_.set_majority(settings_.majority);
+  judge_.set_automatic(settings_.automatic);
   std::vector<std::size_t> numbers;
   for (std::size_t number = 0; number < settings_.ranks; ++number) numbers.push_back(number);
   Realm& realm = judge_.open_realm(numbers, settings_.seed);
@@ -169,6 +184,7 @@ void Stage::end(Actor& actor) {
   actor.jobs.clear();
   actor.groups.clear();
   actor.main.world = World();
+  actor.lender.reset();
   actor.turner = {};
   actor.host->die();
 }

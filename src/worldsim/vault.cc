@@ -10,12 +10,21 @@ std::byte mark_of(std::uint64_t owner) { return static_cast<std::byte>(0x80U | (
 
 }  // namespace
 
-Loan& Vault::lend(std::uint64_t owner, std::size_t size) { return lend(owner, std::vector<std::byte>(size)); }
+Loan& Vault::lend(std::uint64_t owner, std::size_t size, Lender* lender) {
+  return lend(owner, std::vector<std::byte>(size), lender);
+}
 
-Loan& Vault::lend(std::uint64_t owner, std::vector<std::byte> bytes) {
+Loan& Vault::lend(std::uint64_t owner, std::vector<std::byte> bytes, Lender* lender) {
   Loan& loan = loans_.emplace_back();
   loan.owner = owner;
-  loan.bytes = std::move(bytes);
+  if (const auto lent = lender == nullptr ? std::nullopt : lender->take(bytes.size())) {
+    loan.bytes = *lent;
+    loan.memory = lender->memory();
+    std::ranges::copy(bytes, loan.bytes.begin());
+  } else {
+    loan.own = std::move(bytes);
+    loan.bytes = loan.own;
+  }
   return loan;
 }
 

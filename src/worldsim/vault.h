@@ -8,21 +8,27 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <span>
 #include <vector>
+
+#include "worldsim/lender.h"
 
 namespace hawser::worldsim {
 
 struct Loan {
-  std::vector<std::byte> bytes;
+  std::span<std::byte> bytes;  ///< In `own`, or in what a lender gave.
+  std::vector<std::byte> own;
+  std::shared_ptr<const void> memory;
   std::uint64_t owner = 0;  ///< The operation.
   bool is_back = false;
 };
 
 class Vault {
  public:
-  Loan& lend(std::uint64_t owner, std::size_t size);
-  Loan& lend(std::uint64_t owner, std::vector<std::byte> bytes);
+  /// `lender`: whose memory it is, as long as there is some. Null: none's.
+  Loan& lend(std::uint64_t owner, std::size_t size, Lender* lender = nullptr);
+  Loan& lend(std::uint64_t owner, std::vector<std::byte> bytes, Lender* lender = nullptr);
   /// The operation has ended.
   void take_back(Loan& loan);
   /// One that changed after its operation had ended. Null: none did.

@@ -20,12 +20,17 @@ struct Bug {
 constexpr Bug kBugs[] = {
     {Planted::kForgetsAccepted, "forgets_accepted", 1}, {Planted::kIgnoresBallot, "ignores_ballot", 1},
     {Planted::kProposesEarly, "proposes_early", 100},   {Planted::kDecidesEarly, "decides_early", 5000},
-    {Planted::kKeepsDecision, "keeps_decision", 5000},  {Planted::kHearsTheDead, "hears_the_dead", 20'000}};
+    {Planted::kDecidesAlone, "decides_alone", 1},       {Planted::kKeepsDecision, "keeps_decision", 5000},
+    {Planted::kHearsTheDead, "hears_the_dead", 20'000}};
 
 /// Whether anything complains.
 bool find(const Bug& bug) {
   const hawser::base::PlantedScope planted(bug.bug);
   std::string complaint = hawser::runtime::run_lost_acceptance();
+  for (const hawser::runtime::LonelyLeader& leader : hawser::runtime::kLonelyLeaders) {
+    const bool is_meant = bug.bug == Planted::kDecidesAlone || bug.bug == Planted::kNone;
+    if (is_meant && complaint.empty()) complaint = hawser::runtime::run_lonely_leader(leader);
+  }
   std::uint64_t seed = 0;
   while (complaint.empty() && seed < bug.seeds) complaint = hawser::runtime::run_agreement_seed(++seed);
   std::printf("%s: seed %llu: %s\n", bug.name, static_cast<unsigned long long>(seed),

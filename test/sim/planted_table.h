@@ -115,7 +115,7 @@ inline constexpr PlantedBug kPlantedBugs[] = {
     {Planted::kRetryForgotten,
      "retry_forgotten",
      sim::Mode::kStream,
-     {"brought other bytes", "its bytes are not at", "before its bytes"}},
+     {"brought other bytes", "its bytes are not at", "before its bytes", "bytes_written is"}},
     {Planted::kBufferGuessed, "buffer_guessed", sim::Mode::kStream, {"says that it is partly written"}},
     {Planted::kUntouchedClaimed, "untouched_claimed", sim::Mode::kStream, {"left the target untouched"}},
     {Planted::kBlockedForgotten,

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/inside.h"
+#include "base/try.h"
 
 namespace hawser::agent {
 
@@ -57,6 +58,21 @@ bool ServiceCarrier::can_fetch(Session& session) const {
 bool ServiceCarrier::fetch(Session& session, std::uint64_t address, std::span<std::byte> into) {
   PathEntry* const control = session.control();
   return control != nullptr && control->path->fetch(address, into);
+}
+
+Result<std::unique_ptr<backend::View>> ServiceCarrier::view(Session& session,
+                                                            const std::shared_ptr<const RemoteRegion>& region) {
+  PathEntry* const control = session.control();
+  if (control == nullptr) return Status(Code::kBusy, "no path to the peer is up").with_peer(session.peer->name);
+  HAWSER_TRY_ASSIGN(backend::Binding* const binding, control->path->bind({.index = region->index,
+                                                                          .generation = region->generation,
+                                                                          .key = region->key,
+                                                                          .size = region->size,
+                                                                          .rights = region->rights,
+                                                                          .device = region->device,
+                                                                          .extra = {}}));
+  uses_.bindings.add(session, region, now());
+  return control->path->view(*binding);
 }
 
 }  // namespace hawser::agent

@@ -12,6 +12,7 @@
 #include "agent/engine/connector.h"
 #include "agent/engine/message_desk.h"
 #include "agent/engine/news.h"
+#include "agent/engine/region_bindings.h"
 #include "agent/engine/service_table.h"
 #include "agent/engine/session_link.h"
 #include "agent/engine/session_table.h"
@@ -29,6 +30,7 @@ class ServiceCarrier final : public Carrier {
     SessionLink& link;
     Connector& connector;
     MessageDesk& messages;
+    RegionBindings& bindings;
     const PeerRegister& peers;
     News& news;
     const Clock& clock;
@@ -43,6 +45,8 @@ class ServiceCarrier final : public Carrier {
   Session* session_with(const Peer& peer, Status* why) override;
   bool can_fetch(Session& session) const override;
   bool fetch(Session& session, std::uint64_t address, std::span<std::byte> into) override;
+  Result<std::unique_ptr<backend::View>> view(Session& session,
+                                              const std::shared_ptr<const RemoteRegion>& region) override;
   Instant now() const override { return uses_.clock.now(); }
   void note_deadline() override { uses_.services.note_deadline(); }
   void note_end() override { uses_.news.note(); }

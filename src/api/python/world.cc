@@ -733,7 +733,30 @@ void bind_messages(nb::class_<WorldHandle>& world) {
            nb::arg("timeout") = nb::none());
 }
 
+/// Memory that the ranks of the host map. It goes with the last array that views it.
+nb::object allocate(const WorldHandle& self, std::uint64_t size) {
+  struct Kept {
+    Region region;
+    const int forks = Exit::of_module().forks();
+  };
+  World& world = world_of(self);
+  auto kept = std::make_unique<Kept>();
+  kept->region = take(outside([&] { return world.allocate({.size = size}); }));
+  std::byte* const bytes = kept->region.bytes().data();
+  const nb::capsule owner(kept.release(), [](void* memory) noexcept {
+    auto* const its = static_cast<Kept*>(memory);
+    if (its->forks != Exit::of_module().forks()) return;  // It is the parent's.
+    outside([&] {
+      delete its;
+      return 0;
+    });
+  });
+  using Bytes = nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>;
+  return nb::cast(Bytes(bytes, {static_cast<std::size_t>(size)}, owner));
+}
+
 void bind_collectives(nb::class_<WorldHandle>& world) {
+  world.def("_allocate", &allocate, nb::arg("size"));
   world.def("ibarrier", &ibarrier, nb::kw_only(), nb::arg("timeout") = nb::none())
       .def("iall_reduce", &iall_reduce, nb::arg("x"), nb::arg("op") = "sum", nb::arg("out") = nb::none(), nb::kw_only(),
            nb::arg("reproducible") = false, nb::arg("compress") = nb::none(), nb::arg("timeout") = nb::none())

@@ -16,16 +16,19 @@ using base::ByteWriter;
 enum class Tag : std::uint8_t { kOpen = 1, kAccept = 2, kBind = 3, kBound = 4, kBye = 5 };
 constexpr std::uint8_t kFlagMembarrier = 1;
 constexpr std::uint8_t kFlagEnds = 2;
+constexpr std::uint8_t kFlagViews = 4;
 
 /// Of an open or an accept.
 template <typename Message>
 std::uint8_t flags_of(const Message& message) {
-  return static_cast<std::uint8_t>((message.membarrier ? kFlagMembarrier : 0) | (message.ends ? kFlagEnds : 0));
+  return static_cast<std::uint8_t>((message.membarrier ? kFlagMembarrier : 0) | (message.ends ? kFlagEnds : 0) |
+                                   (message.views ? kFlagViews : 0));
 }
 template <typename Message>
 void take_flags(Message& message, std::uint8_t flags) {
   message.membarrier = (flags & kFlagMembarrier) != 0;
   message.ends = (flags & kFlagEnds) != 0;
+  message.views = (flags & kFlagViews) != 0;
 }
 
 void put_tag(ByteWriter& out, Tag tag) { out.u8(static_cast<std::uint8_t>(tag)); }

@@ -9,6 +9,7 @@
 //   accept (2) = flags:u8, probe_address:u64, probe_value:16, hello       descriptors: gate; none when hello refuses
 //                flags: 1 this process is registered for membarrier and calls it before it looks at pins
 //                       2 this process knows kind 3
+//                       4 this process looks at the pins of views, too
 //   bind   (3) = request:u32, index:u32, generation:u32, key:16
 //   bound  (4) = request:u32, code:u8, kind:u8, rights:u8, size:u64, place:u64, reason:string
 //                kind: 1 mapped (place: offset in the file that comes as the descriptor), 2 foreign (place: address),
@@ -45,7 +46,8 @@ struct Probe {
 
 struct Open {
   bool membarrier = false;
-  bool ends = true;  ///< Of memory that is mapped but for its ends: kind 3.
+  bool ends = true;   ///< Of memory that is mapped but for its ends: kind 3.
+  bool views = true;  ///< It looks at the pins of views.
   std::uint32_t ring_bytes = 0;
   Probe probe;
   wire::Hello hello;
@@ -54,6 +56,7 @@ struct Open {
 struct Accept {
   bool membarrier = false;
   bool ends = true;
+  bool views = true;
   Probe probe;
   wire::Hello hello;
 };

@@ -63,6 +63,9 @@ TEST(Control, OldPeersAreKnownByTheirFlags) {
   const Open old = std::get<Open>(decode_control(base::as_bytes(encode(open))).value());
   EXPECT_FALSE(old.ends);
   EXPECT_TRUE(old.membarrier);
+  EXPECT_TRUE(old.views);
+  open.views = false;
+  EXPECT_FALSE(std::get<Open>(decode_control(base::as_bytes(encode(open))).value()).views);
 }
 
 TEST(Control, RoundTrips) {

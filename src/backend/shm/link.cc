@@ -5,7 +5,8 @@
 
 namespace hawser::backend::shm {
 
-static_assert(sizeof(RingSide<Atomics>) <= kLinkHeader / 2);
+static_assert(sizeof(RingSide<Atomics>) <= kViewPinsAt);
+static_assert(kViewPinsAt + kViewsMax * sizeof(Atomics::Word) <= kLinkHeader / 2);
 static_assert(sizeof(RingLine<Atomics>) == kLineSize);
 
 Result<Link> Link::make(std::uint32_t ring_bytes, base::Fd* fd) {

@@ -3,7 +3,9 @@
 // Link: the memory that the two ends of a path share: what each side tells, and a ring for each direction.
 //
 //   0      RingSide of the opener: pin, tail, asleep, room_wanted
+//   1024   pins of the opener's views
 //   2048   RingSide of the acceptor
+//   3072   pins of the acceptor's views
 //   4096   ring of the opener's messages: ring_bytes
 //   then   ring of the acceptor's messages: ring_bytes
 //
@@ -12,8 +14,11 @@
 // Thread rule: its words are for both ends at once, each by its rule. Lifetime: unmaps when it dies.
 
 #include <cstdint>
+#include <span>
 
 #include <hawser/status.h>
+
+#include "backend/backend.h"
 
 #include "backend/shm/mapping.h"
 #include "backend/shm/ring.h"
@@ -21,6 +26,7 @@
 namespace hawser::backend::shm {
 
 inline constexpr std::size_t kLinkHeader = 4096;
+inline constexpr std::size_t kViewPinsAt = 1024;  ///< Of a side's words.
 constexpr std::size_t link_bytes(std::uint32_t ring_bytes) { return kLinkHeader + 2 * std::size_t{ring_bytes}; }
 
 class Link {
@@ -48,11 +54,17 @@ class Link {
   const Atomics::Word& their_pong() const { return side(other(end_))->pong; }
   /// What the peer holds in ours.
   const Atomics::Word& their_pin() const { return side(other(end_))->pin; }
+  /// The same of views: kViewsMax more pins of each side.
+  std::span<Atomics::Word> my_view_pins() const { return view_pins(end_); }
+  std::span<const Atomics::Word> their_view_pins() const { return view_pins(other(end_)); }
 
  private:
   static End other(End end) { return end == End::kOpener ? End::kAcceptor : End::kOpener; }
   RingSide<Atomics>* side(End end) const {
     return reinterpret_cast<RingSide<Atomics>*>(mapping_.base() + (end == End::kOpener ? 0 : kLinkHeader / 2));
+  }
+  std::span<Atomics::Word> view_pins(End end) const {
+    return {reinterpret_cast<Atomics::Word*>(reinterpret_cast<std::byte*>(side(end)) + kViewPinsAt), kViewsMax};
   }
   /// The ring that `end` writes.
   RingLines<Atomics> lines(End end) const {

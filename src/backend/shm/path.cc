@@ -100,6 +100,13 @@ Submitted ShmPath::submit(std::span<const Chunk> chunks, Instant) {
   return result;
 }
 
+Result<std::unique_ptr<View>> ShmPath::view(Binding& region) {
+  if (stage_ != Stage::kUp) return named(Status(Code::kBusy, "the path is not up"));
+  Result<std::unique_ptr<View>> made = views_.take(static_cast<const ShmBinding&>(region), fence_);
+  if (!made) return named(made.error());
+  return made;
+}
+
 bool ShmPath::move_at_once(const Chunk& chunk) {
   if (stage_ != Stage::kUp || job_count_ != 0) return false;
   // Whoever asks for this would have to do the copy in its next turn.
@@ -407,9 +414,10 @@ std::string ShmPath::describe() const {
     bytes += binding->size;
   }
   return base::format(
-      "shm {} process {} pins {} cross-memory {} mapped {} regions, {} bytes; {} chunks queued",
+      "shm {} process {} pins {} cross-memory {} mapped {} regions, {} bytes; {} views; {} chunks queued",
       is_inbound_ ? "from" : "to", credentials_.process, fence_ == PinFence::kLight ? "by membarrier" : "by fence",
-      cross_status_.ok() ? std::string("allowed") : std::string(cross_status_.message()), mapped, bytes, job_count_);
+      cross_status_.ok() ? std::string("allowed") : std::string(cross_status_.message()), mapped, bytes, views_.text(),
+      job_count_);
 }
 
 }  // namespace hawser::backend::shm

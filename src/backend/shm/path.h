@@ -31,6 +31,7 @@
 #include "backend/shm/pin.h"
 #include "backend/shm/place.h"
 #include "backend/shm/stage.h"
+#include "backend/shm/views.h"
 #include "proto/detector.h"
 
 namespace hawser::backend::shm {
@@ -66,6 +67,7 @@ class ShmPath final : public Path {
   Result<Binding*> bind(const RemoteRegionRef& region) override;
   void unbind(std::uint32_t index, std::uint32_t generation) override;
   Submitted submit(std::span<const Chunk> chunks, Instant now) override;
+  Result<std::unique_ptr<View>> view(Binding& region) override;
   bool move_at_once(const Chunk& chunk) override;
   bool can_fetch() const override { return stage_ == Stage::kUp && cross_status_.ok(); }
   bool fetch(std::uint64_t address, std::span<std::byte> into) override;
@@ -201,6 +203,7 @@ class ShmPath final : public Path {
   Link::Producer producer_;
   Link::Consumer consumer_;
   PathCounters counts_;
+  Views views_;  ///< Begun only where the peer looks at their pins. They lie in the link.
 
   // Messages in parts.
   std::string outbox_;

@@ -158,6 +158,7 @@ Status ShmPath::admit(Packet& packet, const Open& open) {
   HAWSER_TRY(adopt_credentials());
   if (open.membarrier && shared.gates.has_membarrier()) fence_ = PinFence::kLight;
   knows_ends_ = open.ends;
+  if (open.views) views_.begin(link_.my_view_pins());
   Accept accept;
   accept.membarrier = shared.gates.has_membarrier();
   accept.probe = shared.probe;
@@ -205,6 +206,7 @@ void ShmPath::on_accept(Packet& packet, const Accept& message) {
   learn_peer(message.hello);
   if (message.membarrier && port_.shared().gates.has_membarrier()) fence_ = PinFence::kLight;
   knows_ends_ = message.ends;
+  if (message.views) views_.begin(link_.my_view_pins());
   cross_status_ = port_.options().attach ? cross_.try_probe(message.probe) : Status(Code::kUnsupported, "attach=false");
   come_up();
 }
@@ -302,6 +304,7 @@ void ShmPath::end(Status why) {
   if (taken.action == StageAction::kNone) return;
   end_status_ = named(std::move(why));
   stage_ = taken.next;
+  views_.end_all();  // Before the peer hears that nobody here is in its memory any more.
   drain_left_ = link_.line_count();
   outbox_.clear();
   end_jobs(end_status_);
@@ -324,7 +327,9 @@ bool ShmPath::release() {
 }
 
 bool ShmPath::holds(std::uint32_t index, std::uint32_t generation, std::string* holder) const {
-  if (is_peer_quiet_ || !link_ || !is_inside<Atomics>(link_.their_pin(), index, generation)) return false;
+  if (is_peer_quiet_ || !link_) return false;
+  const auto is_it = [&](const Atomics::Word& pin) { return is_inside<Atomics>(pin, index, generation); };
+  if (!is_it(link_.their_pin()) && std::ranges::none_of(link_.their_view_pins(), is_it)) return false;
   if (holder != nullptr) *holder = base::format("{} (process {})", peer_.name, credentials_.process);
   return true;
 }

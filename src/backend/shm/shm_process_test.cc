@@ -236,6 +236,34 @@ TEST_F(ShmProcess, AStoppedHolderKeepsAnArenaAndIsNamed) { run_stopped_holder(fo
 TEST_F(ShmProcess, AStoppedHolderIsSeenWithFencesToo) { run_stopped_holder(folder_.path(), false, false); }
 TEST_F(ShmProcess, AStoppedHolderKeepsForeignMemory) { run_stopped_holder(folder_.path(), true, true); }
 
+TEST_F(ShmProcess, AViewOfAStoppedHolderIsWaitedForAndADeadOneHoldsNothing) {
+  Child child([&](Child& self) {
+    Initiator initiator(self, folder_.path());
+    std::unique_ptr<View> view;
+    const auto has_it = [&] {
+      auto made = initiator.path->view(*initiator.target);
+      if (made) view = std::move(*made);
+      return view != nullptr;
+    };
+    if (!turn_until({&initiator.host}, has_it)) ::_exit(4);
+    self.tell('v');
+    ::raise(SIGSTOP);
+    for (;;) initiator.host.turn();
+  });
+  TestHost host("parent", folder_.path());
+  auto region = host.allocate(kRegionBytes);
+  meet(host, child, *region);
+  ASSERT_TRUE(turn_until({&host}, [&] { return child.has_told(); }));
+  child.wait_stopped();
+  host.regions().close(region->index, region->generation);
+  std::string holder;
+  const auto is_quiet = [&] { return host.port().region_quiet(region->index, region->generation, &holder); };
+  EXPECT_FALSE(turn_until({&host}, is_quiet, milliseconds(20)));
+  EXPECT_EQ(holder, base::format("child (process {})", child.process()));
+  child.signal(SIGKILL);
+  EXPECT_TRUE(turn_until({&host}, is_quiet));
+}
+
 TEST_F(ShmProcess, AStoppedHolderStaysAHolderWhenItsPathIsReleased) {
   Child child([&](Child& self) {
     Options options;

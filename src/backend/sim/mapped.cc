@@ -54,6 +54,7 @@ void MappedHub::died(const std::shared_ptr<Host>& host) {
       world_.after(notice, [link, end] {
         link->noticed_death[end] = true;
         if (!base::planted(base::Planted::kDeadPinKept)) link->pins[end].reset();  // A dead holder holds nothing.
+        link->views[end].clear();
         link->hosts[1 - end]->wake();
       });
     }

@@ -47,6 +47,7 @@ struct MappedLink {
   std::array<std::shared_ptr<Host>, 2> hosts;
   std::array<backend::Identity, 2> identities;
   std::array<std::optional<Pin>, 2> pins;                   ///< pins[e]: where end e is.
+  std::array<std::vector<Pin>, 2> views;                    ///< views[e]: where end e has a view.
   std::array<std::deque<std::vector<std::byte>>, 2> rings;  ///< rings[e]: what end e sent.
   std::array<std::size_t, 2> ring_used{};
   bool seen_up = false;                 ///< End 0 knows that it was answered.

@@ -142,6 +142,53 @@ Status MappedPath::enter(const Work& work, const Piece& piece, std::byte** remot
   return {};
 }
 
+namespace {
+
+class SimView final : public backend::View {
+ public:
+  SimView(std::shared_ptr<MappedLink> link, int end, std::shared_ptr<const backend::RegionEntry> entry,
+          std::shared_ptr<bool> lives)
+      : link_(std::move(link)), end_(end), entry_(std::move(entry)), lives_(std::move(lives)) {}
+  /// What a dead process held stays so, until its peers notice that it died.
+  ~SimView() override {
+    if (link_->hosts[end_]->dead() || !*lives_) return;
+    auto& all = link_->views[end_];
+    const auto its = std::ranges::find_if(
+        all, [this](const Pin& pin) { return pin.region == entry_->index && pin.generation == entry_->generation; });
+    if (its != all.end()) all.erase(its);
+  }
+  std::span<const std::byte> bytes() const override {
+    if (!*lives_ || link_->noticed_death[1 - end_]) return {};
+    return {entry_->base, static_cast<std::size_t>(entry_->size)};
+  }
+  std::uint64_t first() const override { return 0; }
+
+ private:
+  const std::shared_ptr<MappedLink> link_;
+  const int end_;
+  const std::shared_ptr<const backend::RegionEntry> entry_;
+  const std::shared_ptr<bool> lives_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<backend::View>> MappedPath::view(backend::Binding& region) {
+  auto& binding = static_cast<MappedBinding&>(region);
+  MappedPort* const target = peer();
+  if (state_ != PathState::kUp || peer_gone() || target == nullptr) return Status(Code::kBusy, "the path is not up");
+  if (!std::exchange(binding.was_asked_for, true)) return Status(Code::kBusy, "the peer is being asked");
+  auto& held = link_->views[end_];
+  if (held.size() >= backend::kViewsMax) return Status(Code::kBusy, "all views of the path are held");
+  held.push_back({binding.index, binding.generation});
+  const base::Id128& self = link_->identities[end_].incarnation;
+  auto entry = target->regions().find(binding.index, binding.generation, binding.key, Rights::kRead, self);
+  if (!entry) {
+    held.pop_back();
+    return entry.error();
+  }
+  return std::unique_ptr<backend::View>(std::make_unique<SimView>(link_, end_, std::move(*entry), lives_));
+}
+
 std::uint64_t MappedPath::step(Work& work, std::uint64_t budget, Status* failed) {
   const Piece& piece = work.chunk.pieces[work.piece];
   if (work.offset == 0) {
@@ -199,6 +246,12 @@ void MappedPath::leave() {
   if (!port_.host_->dead()) link_->pins[end_].reset();
 }
 
+/// The path is down, or goes: its views show nothing any more.
+void MappedPath::end_views() {
+  *lives_ = false;
+  if (!port_.host_->dead()) link_->views[end_].clear();
+}
+
 void MappedPath::cancel(std::uint64_t transfer) {
   // The copy is done by ourselves, so stopping is done at once.
   if (!queue_.empty() && queue_.front().chunk.transfer == transfer) leave();
@@ -220,6 +273,7 @@ void MappedPath::go_down(const Status& why) {
   if (state_ == PathState::kDown) return;
   state_ = PathState::kDown;
   leave();
+  end_views();
   for (const Work& work : queue_) finish(work.chunk, why);
   queue_.clear();
   PortEvent event;

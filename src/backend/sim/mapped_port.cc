@@ -11,12 +11,22 @@ using backend::PathState;
 using backend::PathTarget;
 using backend::PortEvent;
 
+namespace {
+
+/// Whether that end is inside of the other's memory.
+bool is_held(const MappedLink& link, int holder_end) {
+  return link.pins[holder_end].has_value() || !link.views[holder_end].empty();
+}
+
+}  // namespace
+
 MappedPort::~MappedPort() {
   hub_.leave(this);
   for (const auto& path : paths_) {
     path->link_->ports[path->end_] = nullptr;
     if (host_->dead()) continue;  // The hub lets others notice.
     path->link_->pins[path->end_].reset();
+    path->end_views();
     if (path->link_->ended.ok()) path->link_->ended = Status(Code::kDisconnected, "the peer closed");
     hub_.wake(path->link_->hosts[1 - path->end_]);
   }
@@ -100,7 +110,8 @@ void MappedPort::release_path(Path* path) {
   if (!host_->dead()) {  // Else it does nothing any more, and the hub lets others notice.
     gone.link_->ports[gone.end_] = nullptr;
     gone.leave();
-    if (gone.link_->pins[1 - gone.end_]) left_.emplace_back(gone.link_, 1 - gone.end_);
+    gone.end_views();
+    if (is_held(*gone.link_, 1 - gone.end_)) left_.emplace_back(gone.link_, 1 - gone.end_);
     if (gone.link_->ended.ok()) gone.link_->ended = Status(Code::kDisconnected, "the peer closed");
     hub_.wake(gone.link_->hosts[1 - gone.end_]);
   }
@@ -167,14 +178,15 @@ Instant MappedPort::next_deadline() const {
 
 bool MappedPort::holds(const MappedLink& link, int holder_end, std::uint32_t index, std::uint32_t generation,
                        std::string* holder) const {
+  const auto is_it = [&](const Pin& pin) { return pin.region == index && pin.generation == generation; };
   const auto& pin = link.pins[holder_end];
-  if (!pin || pin->region != index || pin->generation != generation) return false;
+  if ((!pin || !is_it(*pin)) && std::ranges::none_of(link.views[holder_end], is_it)) return false;
   if (holder != nullptr) *holder = link.identities[holder_end].name;
   return true;
 }
 
 bool MappedPort::region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) {
-  std::erase_if(left_, [](const auto& entry) { return !entry.first->pins[entry.second]; });
+  std::erase_if(left_, [](const auto& entry) { return !is_held(*entry.first, entry.second); });
   for (const auto& path : paths_) {
     if (holds(*path->link_, 1 - path->end_, index, generation, holder)) return false;
   }

@@ -22,18 +22,21 @@ class MappedBinding final : public backend::Binding {
   const std::uint32_t index;
   const std::uint32_t generation;
   const base::Id128 key;
+  bool was_asked_for = false;  ///< A first view is refused, as where the peer has yet to say where the region lies.
 };
 
 class MappedPath final : public backend::Path {
  public:
   MappedPath(MappedPort& port, std::shared_ptr<MappedLink> link, int end, Instant connect_deadline)
       : port_(port), link_(std::move(link)), end_(end), connect_deadline_(connect_deadline) {}
+  ~MappedPath() override { *lives_ = false; }
 
   backend::PathState state() const override { return state_; }
   Result<backend::Binding*> bind(const backend::RemoteRegionRef& region) override;
   void unbind(std::uint32_t index, std::uint32_t generation) override;
   backend::Submitted submit(std::span<const backend::Chunk> chunks, Instant now) override;
   bool move_at_once(const backend::Chunk& chunk) override;
+  Result<std::unique_ptr<backend::View>> view(backend::Binding& region) override;
   bool send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) override;
   bool can_fetch() const override;
   bool fetch(std::uint64_t address, std::span<std::byte> into) override;
@@ -60,6 +63,7 @@ class MappedPath final : public backend::Path {
   std::size_t read_ring();
   void go_down(const Status& why);
   void leave();
+  void end_views();
 
   MappedPort& port_;
   const std::shared_ptr<MappedLink> link_;
@@ -70,6 +74,8 @@ class MappedPath final : public backend::Path {
   std::vector<std::unique_ptr<MappedBinding>> bindings_;
   std::deque<Work> queue_;
   std::byte* remote_base_ = nullptr;  ///< Of the pinned piece.
+  /// For its views, which may outlive it: it is up.
+  const std::shared_ptr<bool> lives_ = std::make_shared<bool>(true);
   PathCounters counters_;
 };
 

@@ -26,6 +26,7 @@
 #include "backend/stream/stream.h"
 #include "backend/stream/turn_watch.h"
 #include "proto/detector.h"
+#include "proto/sign_of_life.h"
 
 namespace hawser::backend::stream {
 
@@ -181,6 +182,7 @@ class StreamPath final : public Path {
   void watch_identity(Instant now);
   void take_identity(const std::string& proof);
   void watch_peer(Instant now);
+  void show_life(Instant now);
   void watch_memory(Instant now);
   std::size_t turn_closing(Instant now);
   void note_progress(unsigned index, std::size_t bytes, Instant now);
@@ -206,7 +208,8 @@ class StreamPath final : public Path {
   IdentityWatch identity_;
   bool is_doubted_ = false;  ///< Who answered the hello just now did not prove to be the peer.
   bool is_held_ = false;     ///< Inbound, and its opener said nothing yet behind its hello.
-  bool heard_ = false;       ///< Something came in this turn.
+  bool heard_ = false;       ///< Something came in this turn,
+  bool spoken_ = false;      ///< and something went out.
   Instant last_heard_ = Instant::min();
   bool skipped_bulk_ = false;
   bool awaited_ = false;  ///< See Path::set_awaited.
@@ -217,6 +220,7 @@ class StreamPath final : public Path {
   std::array<Lane, kStreamsMax> lanes_;
   std::optional<Machine> machine_;
   std::optional<proto::Detector> detector_;
+  std::optional<proto::SignOfLife> sign_of_life_;
   Identity peer_;
   std::string name_;  ///< Of the peer as errors tell it: its name or where it should be.
   base::Id128 session_, token_, supersedes_, expects_;

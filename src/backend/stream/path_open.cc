@@ -314,6 +314,7 @@ void StreamPath::come_up(Instant now) {
       proto::DetectorOptions{
           .interval = shared_.context.heartbeat, .missed = kMissedMax, .idle_factor = 10, .judged = peer_.driven},
       now);
+  sign_of_life_.emplace(shared_.context.heartbeat, now);
   told_up_ = true;
   last_heard_ = now;  // Its hello.
   shared_.events.path_up(this, &peer_, session_, inbound_, supersedes_, is_held_);

@@ -42,7 +42,7 @@ std::size_t StreamPath::turn(Instant now, Share& share) {
 }
 
 std::size_t StreamPath::turn_up(Instant now, Share& share) {
-  heard_ = false;
+  heard_ = spoken_ = false;
   if (Status status = machine_->begin_turn(); !status.ok()) {
     go_down(status);
     return 1;
@@ -117,6 +117,7 @@ std::size_t StreamPath::send_on(unsigned index, std::uint64_t bytes_max) {
   }
   lane.owner.blocked = moved.bytes < sum(parts);
   machine_->sent(index, moved.bytes, lane.released());
+  spoken_ = spoken_ || moved.bytes > 0;
   if (index == 0 && moved.bytes > 0) ack_turns_ = 0;
   return moved.bytes;
 }
@@ -197,6 +198,7 @@ void StreamPath::watch_peer(Instant now) {
     last_heard_ = now;
     static_cast<void>(detector_->on_heard(now));
   }
+  show_life(now);
   const proto::DetectorAction action = detector_->poll(now);
   if (action.kind == proto::DetectorAction::Kind::kSendPing) {
     static_cast<void>(machine_->ping(action.nonce));
@@ -212,6 +214,14 @@ void StreamPath::watch_peer(Instant now) {
             .with_advice("its process is stopped or overloaded, or the network to it is cut; AgentOptions::heartbeat "
                          "of this agent says how long silence may last"));
   }
+}
+
+// The answer to no ping. What waits to be sent is a sign, too, and this one would only wait behind it.
+void StreamPath::show_life(Instant now) {
+  if (spoken_ || machine_->has_unsent(0)) return sign_of_life_->on_spoken(now);
+  if (!heard_ || !sign_of_life_->on_heard(now)) return;
+  static_cast<void>(machine_->pong(0));
+  static_cast<void>(send_on(0, kControlStep));
 }
 
 void StreamPath::watch_memory(Instant now) {

@@ -445,6 +445,22 @@ TEST(StreamPort, AStoppedPeerIsReportedWithinThreeHeartbeats) {
   EXPECT_EQ(pair.a->done.size(), 1u);
 }
 
+// The pings of one that sends much over a slow link wait behind its own bytes. It must hear from its peer all the same.
+TEST(StreamPort, OneThatOnlyReceivesSaysEachHeartbeatThatItLives) {
+  Pair pair;
+  pair.connect();
+  const Instant start = pair.now;
+  while (pair.now < start + std::chrono::seconds(2)) {  // Nobody waits for b, so the first ping is due after 2.5 s.
+    ASSERT_TRUE(pair.to_b->send(Priority::kRealtime, base::as_bytes(std::string_view("more")), {}));
+    for (int i = 0; i < 20; ++i) pair.step();
+    pair.now = pair.now + std::chrono::milliseconds(50);
+  }
+  const std::string known(pair.to_b->condition(pair.now).message());
+  const std::size_t at = known.find("last word came ");
+  ASSERT_NE(at, std::string::npos) << known;
+  EXPECT_LE(std::stoi(known.substr(at + std::string_view("last word came ").size())), 350) << known;
+}
+
 TEST(StreamPort, IdlePeersArePingedTogether) {
   Pair pair;
   pair.connect();

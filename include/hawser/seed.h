@@ -7,6 +7,10 @@
 // only agents that prove it (see Agent::ticket): treat the address as a password. Between hosts the ranks and the seed
 // speak TLS. A seed keeps values until it is closed: 65,536 keys, 60 KiB a value, 64 MiB in all.
 //
+// A rank's number belongs to the first process that leaves its card there, until that process is gone from the seed.
+// World::open of a second one with that number is kDenied, and the error names both. A process has one number in a
+// world.
+//
 // Thread rule: thread-safe; a thread of its own serves. Lifetime: closing ends the waits of its clients.
 
 #include <memory>

@@ -90,18 +90,20 @@ std::string SeedServer::address(const std::string& host) const {
 void SeedServer::run() {
   while (!ends_.load(std::memory_order_acquire)) {
     (void)agent_.wait(kServeLook);
-    while (const std::optional<Message> message = agent_.take_message(wire::kSeedChannel)) serve(*message);
+    // Ends first: a rank that tries again, or its successor, finds its number free.
     while (const std::optional<PeerEvent> event = agent_.take_event()) {
       if (event->kind != PeerEvent::Kind::kDown) continue;
       table_.forget(event->peer.incarnation());
       peers_.erase(event->peer.incarnation());
       proven_.erase(event->peer.incarnation());
     }
+    while (const std::optional<Message> message = agent_.take_message(wire::kSeedChannel)) serve(*message);
     send_waiting();
   }
 }
 
 void SeedServer::serve(const Message& message) {
+  if (message.peer.state() == PeerState::kDown) return;  // Nothing would ever take back what it gets now.
   const auto bytes = std::as_bytes(std::span(message.bytes.data(), message.bytes.size()));
   const Result<wire::SeedMessage> request = wire::decode_seed(bytes);
   if (!request || request->kind == wire::SeedKind::kAnswer) return;  // Nobody whom an answer would help.

@@ -158,6 +158,30 @@ def test_strangers_get_no_word_and_stop_nobody(two):
             stranger.recv(2000)
 
 
+def test_a_folder_for_qlog_gets_a_file_of_each_end(tmp_path, monkeypatch):
+    monkeypatch.setenv("HAWSER_BACKEND_QUIC_QLOG", str(tmp_path))
+    with hawser.Agent("a", backends=["quic"]) as a, hawser.Agent("b", backends=["quic"]) as b:
+        theirs, mine = b.empty(SIZE, numpy.uint8, name="m"), a.empty(SIZE, numpy.uint8, name="m")
+        mine[:] = 7
+        peer = a.add_peer(b.card())
+        a.write(peer, mine, peer.range("m", 0, SIZE)).wait(PATIENCE)
+        assert (theirs == 7).all()
+    files = sorted(tmp_path.iterdir())
+    assert [name.name.rsplit("-", 1)[1] for name in files] == ["client.sqlog", "server.sqlog"]
+    for name in files:
+        records = [json.loads(record) for record in name.read_text().split("\x1e")[1:]]
+        assert records[0]["qlog_version"] == "0.3" and records[0]["qlog_format"] == "JSON-SEQ"
+        events = records[1:]
+        assert events[0]["name"] == "connectivity:connection_started"
+        assert events[-1]["name"] == "connectivity:connection_closed"
+        assert [event["time"] for event in events] == sorted(event["time"] for event in events)
+        moved = sum(event["data"]["length"] for event in events if event["name"] == "transport:data_moved")
+        assert moved > SIZE
+    monkeypatch.setenv("HAWSER_BACKEND_QUIC_QLOG", str(tmp_path / "missing"))
+    with pytest.raises(hawser.InvalidError, match="qlog"):
+        hawser.Agent("c", backends=["quic"])
+
+
 # ---- Two hosts.
 
 SIDE = """
@@ -200,11 +224,11 @@ else:
 """
 
 
-def drop(host, chance):
-    """Of all packets that reach a host so many in a hundred are lost from now on."""
+def drop(host, chance, which=""):
+    """Of all packets that reach a host, or of those that a rule names, so many in a hundred are lost from now on."""
     dice = "" if chance == 100 else f"numgen random mod 100 < {chance}"
     rules = f"add table inet quic; flush table inet quic; add chain inet quic in {{ type filter hook input priority 0; }}; " \
-            f"add rule inet quic in meta l4proto udp {dice} drop"
+            f"add rule inet quic in meta l4proto udp {which} {dice} drop"
     subprocess.run(["ip", "netns", "exec", host, "nft", rules], check=True, capture_output=True, text=True)
 
 
@@ -236,6 +260,71 @@ def test_a_cable_that_loses_packets_changes_nothing_but_time(bad_cable, tmp_path
         assert b.wait(PATIENCE) == 0
     finally:
         a.kill(), b.kill()
+
+
+# Messages there and back while writes go on all the time; times in us.
+PINGS = """
+import os, sys, time
+import numpy, hawser
+
+role, folder, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+other = {"a": "b", "b": "a"}[role]
+agent = hawser.Agent(role, backends=["quic"])
+agent.open_channel(16, 64)
+own = agent.empty(4 << 20, numpy.uint8, name="m")
+with open(f"{folder}/{role}.part", "wb") as card:
+    card.write(agent.card())
+os.rename(f"{folder}/{role}.part", f"{folder}/{role}")
+while not os.path.exists(f"{folder}/{other}"):
+    time.sleep(0.02)
+peer = agent.add_peer(open(f"{folder}/{other}", "rb").read())
+peer.connect(30)
+
+def await_message():
+    while (message := agent.take_message(16)) is None:
+        agent.wait(1)
+    return bytes(message.data)
+
+if role == "a":
+    times, writes = [], []
+    for i in range(count):
+        while len(writes) < 4:
+            writes.append(agent.write(peer, own, peer.range("m", 0, own.nbytes)))
+        writes = [write for write in writes if not write.done]
+        began = time.monotonic()
+        peer.send(16, b"ping")
+        await_message()
+        times.append((time.monotonic() - began) * 1e6)
+    for write in writes:
+        write.wait(60)
+    peer.send(16, b"over")
+    times.sort()
+    print(times[len(times) // 2], times[len(times) * 99 // 100], flush=True)
+else:
+    while await_message() != b"over":
+        peer.send(16, b"pong")
+    time.sleep(0.2)
+"""
+
+
+def test_messages_beside_bulk_of_which_packets_are_lost(bad_cable, tmp_path, record_property):
+    """The figures are told, and nothing depends on them: `src/backend/quic/connection_test.cc` bounds them in virtual time."""
+    for host in bad_cable:  # A packet is a datagram then, not a batch of them.
+        subprocess.run(["ip", "-n", host, "link", "set", "cable", "gso_max_segs", "1"], check=True, capture_output=True)
+    for number, lost in enumerate((0, 2)):
+        drop(bad_cable[1], lost, "meta length > 1000")
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        environment = {"HAWSER_LISTEN": "auto"}
+        a, b = [start_python(host, PINGS, role, str(folder), "300", **environment) for host, role in zip(bad_cable, "ab")]
+        try:
+            out, err = a.communicate(timeout=2 * PATIENCE)
+            assert a.returncode == 0, out + err
+            p50, p99 = map(float, out.split())
+            record_property(f"{lost} percent of bulk lost", f"p50 {p50:.0f} us, p99 {p99:.0f} us")
+            print(f"{lost} % of bulk's packets lost: messages there and back p50 {p50:.0f} us, p99 {p99:.0f} us")
+        finally:
+            a.kill(), b.kill()
 
 
 def test_a_cut_cable_ends_the_transfer_with_an_error(bad_cable, tmp_path):

@@ -20,10 +20,16 @@ constexpr std::uint64_t kCodeOrderly = 0;
 constexpr std::uint64_t kCodeAborted = 1;
 /// `write` copies so many bytes of its caller's before it makes packets of them.
 constexpr std::size_t kTakeAtOnce = 256 * 1024;
+/// So many it copies although the network takes nothing now. What has no more than that to send goes before bulk once
+/// there is room: a message does not wait for what `write` took of bulk before.
+constexpr std::size_t kSmallUnsent = 16 * 1024;
 /// What the peer may send at first in one stream; four times that in all. It grows with what is read. An acceptor's is
 /// smaller: it knows nothing of its peer yet.
 constexpr std::uint64_t kOpenersWindow = 256 * 1024;
 constexpr std::uint64_t kAcceptorsWindow = 32 * 1024;
+/// An acknowledgement waits so long at most. The peer waits for it before it takes the end of a burst for lost; 25 ms
+/// are usual.
+constexpr Duration kAckDelay = std::chrono::milliseconds(5);
 constexpr std::size_t kFirstIdBytes = 18;  ///< An opener makes up an id of this size for the acceptor.
 
 std::uint8_t* raw(std::byte* bytes) { return reinterpret_cast<std::uint8_t*>(bytes); }
@@ -101,6 +107,7 @@ ngtcp2_callbacks Connection::callbacks(const Ngtcp2& library) {
   table.stream_reset = stream_reset;
   table.get_new_connection_id = make_id;
   table.remove_connection_id = drop_id;
+  table.recv_stateless_reset = forgotten;
   return table;
 }
 
@@ -114,7 +121,7 @@ ngtcp2_settings Connection::settings(Instant now) const {
   settings.no_pmtud = options_.is_probed ? 0 : 1;
   settings.handshake_timeout = static_cast<ngtcp2_duration>(options_.handshake_timeout.count());
   settings.max_window = options_.window;
-  settings.max_stream_window = options_.window;
+  settings.max_stream_window = options_.stream_window;
   return settings;
 }
 
@@ -129,6 +136,7 @@ ngtcp2_transport_params Connection::params() const {
   params.initial_max_streams_uni = 0;
   params.max_idle_timeout = static_cast<ngtcp2_duration>(options_.idle_timeout.count());
   params.max_udp_payload_size = 65'527;
+  params.max_ack_delay = static_cast<ngtcp2_duration>(std::chrono::nanoseconds(kAckDelay).count());
   params.active_connection_id_limit = 2;
   return params;
 }
@@ -156,8 +164,15 @@ Status Connection::init_opener(std::span<const std::byte> token, Instant now) {
                                                        NGTCP2_TRANSPORT_PARAMS_VERSION, &given, nullptr, this);
   if (error != 0) return Status(Code::kUnsupported, base::format("a QUIC connection: {}", library_.strerror(error)));
   tls_->attach(connection_);
+  open_log(acceptor, now);
   note_due();
   return {};
+}
+
+void Connection::open_log(const ngtcp2_cid& id, Instant now) {
+  if (options_.qlog.empty()) return;
+  auto opened = Qlog::open(options_.qlog, {id.data, id.datalen}, is_opener_, route_, now);
+  if (opened) qlog_ = *std::move(opened);
 }
 
 Result<std::unique_ptr<Connection>> Connection::accept(ConnectionSet& set, PacketSender& sender, const Route& route,
@@ -177,13 +192,16 @@ Status Connection::init_acceptor(const First& first, Instant now) {
   given.retry_scid_present = first.asked_id.has_value() ? 1 : 0;
   if (first.asked_id) given.retry_scid = first.head.dcid;
   const ngtcp2_callbacks table = callbacks(library_);
-  const ngtcp2_cid own = random_id(kIdBytes);
+  const ngtcp2_cid own = set_.ids.make();
+  given.stateless_reset_token_present = 1;
+  std::ranges::copy(set_.ids.token({own.data, own.datalen}), given.stateless_reset_token);
   const ngtcp2_path path = path_of(route_);
   const int error = library_.conn_server_new_versioned(&connection_, &first.head.scid, &own, &path, first.head.version,
                                                        NGTCP2_CALLBACKS_VERSION, &table, NGTCP2_SETTINGS_VERSION, &its,
                                                        NGTCP2_TRANSPORT_PARAMS_VERSION, &given, nullptr, this);
   if (error != 0) return Status(Code::kUnsupported, base::format("a QUIC connection: {}", library_.strerror(error)));
   tls_->attach(connection_);
+  open_log(given.original_dcid, now);
   add_id(own);
   add_id(first.head.dcid);
   note_due();
@@ -197,6 +215,7 @@ void Connection::take(const Route& route, std::span<const std::byte> datagram, I
   Route from = route;
   const ngtcp2_path path = path_of(from);
   const ngtcp2_pkt_info info = {};
+  if (qlog_ != nullptr) qlog_->at(now), qlog_->came(datagram.size());
   const int error = library_.conn_read_pkt_versioned(connection_, &path, NGTCP2_PKT_INFO_VERSION, &info,
                                                      raw(datagram.data()), datagram.size(), stamp(now));
   is_dirty = true;
@@ -225,6 +244,8 @@ int Connection::handshake_completed(ngtcp2_conn*, void* self) {
     return NGTCP2_ERR_CALLBACK_FAILURE;
   }
   connection.state_ = State::kUp;
+  if (connection.qlog_ != nullptr) connection.qlog_->handshake_done();
+  if (connection.is_opener_) connection.trust();  // It has chosen its peer, and opens all streams itself.
   connection.set_.user.on_state(connection);
   return 0;
 }
@@ -253,6 +274,7 @@ int Connection::data_came(ngtcp2_conn* conn, std::uint32_t flags, std::int64_t i
   }
   Flow& flow = **found;
   flow.in.append({reinterpret_cast<const std::byte*>(data), size});
+  connection.note_came(size);
   if ((flags & NGTCP2_STREAM_DATA_FLAG_FIN) != 0) flow.has_ended = true;
   flow.is_readable = true;
   return 0;
@@ -304,9 +326,15 @@ void Connection::forget_ids() {
 }
 
 int Connection::make_id(ngtcp2_conn*, ngtcp2_cid* id, std::uint8_t* token, std::size_t size, void* self) {
-  *id = random_id(size);
-  randombytes_buf(token, NGTCP2_STATELESS_RESET_TOKENLEN);
-  static_cast<Connection*>(self)->add_id(*id);
+  auto& connection = *static_cast<Connection*>(self);
+  *id = size == kIdBytes ? connection.set_.ids.make() : random_id(size);
+  std::ranges::copy(connection.set_.ids.token({id->data, id->datalen}), token);
+  connection.add_id(*id);
+  return 0;
+}
+
+int Connection::forgotten(ngtcp2_conn*, const ngtcp2_pkt_stateless_reset*, void* self) {
+  static_cast<Connection*>(self)->is_forgotten_ = true;
   return 0;
 }
 
@@ -360,6 +388,7 @@ void Connection::pump(Flow* flow, Instant now) {
     if (size < 0) return fail_by(static_cast<int>(size), now);
     if (size == 0) break;
     batch_.add(route, static_cast<std::size_t>(size));
+    if (qlog_ != nullptr) qlog_->sent(static_cast<std::size_t>(size));
     left -= std::min(left, static_cast<std::size_t>(size));
   }
   if (options_.is_paced && connection_ != nullptr) library_.conn_update_pkt_tx_time(connection_, stamp(now));
@@ -368,11 +397,14 @@ void Connection::pump(Flow* flow, Instant now) {
 void Connection::settle(Instant now) {
   is_dirty = false;
   if (state_ == State::kEnded) return;
-  for (std::size_t i = 0; i < flows_.size(); ++i) {
-    if (flows_[i]->has_unsent()) pump(flows_[i].get(), now);
+  for (const bool is_small : {true, false}) {
+    for (std::size_t i = 0; i < flows_.size(); ++i) {
+      if (flows_[i]->has_unsent() && flows_[i]->is_small(kSmallUnsent) == is_small) pump(flows_[i].get(), now);
+    }
   }
   pump(nullptr, now);
   static_cast<void>(batch_.flush());
+  if (qlog_ != nullptr && state_ != State::kEnded) qlog_->at(now), qlog_->settle(metrics());
   tell_room();
   drop_over();
   note_due();
@@ -410,8 +442,8 @@ std::size_t Connection::write(Flow& flow, std::span<const iovec> parts, Instant 
   for (const iovec& part : parts) wanted += part.iov_len;
   std::size_t skip = 0;  // So much of the first part is taken.
   while (total < wanted && flow.out_sent == flow.out.size() && flow.out.size() < Flow::kUnackedMax) {
-    if (state_ != State::kUp || library_.conn_get_cwnd_left(connection_) == 0) break;
-    std::size_t room = kTakeAtOnce;
+    if (state_ != State::kUp) break;
+    std::size_t room = library_.conn_get_cwnd_left(connection_) == 0 ? kSmallUnsent : kTakeAtOnce;
     while (!parts.empty() && room > 0) {
       const std::span<const std::byte> rest{static_cast<const std::byte*>(parts[0].iov_base) + skip,
                                             parts[0].iov_len - skip};
@@ -428,6 +460,7 @@ std::size_t Connection::write(Flow& flow, std::span<const iovec> parts, Instant 
   }
   static_cast<void>(batch_.flush());
   if (total == wanted) flow.wants_room = false;
+  if (qlog_ != nullptr && total > 0) qlog_->at(now), qlog_->moved(flow.id, total, true);
   is_dirty = true;  // What it waits for, and when it has to send again, has changed.
   return total;
 }
@@ -436,9 +469,34 @@ std::size_t Connection::read(Flow& flow, std::span<const iovec> parts) {
   const std::size_t bytes = flow.in.take(parts);
   if (bytes == 0 || state_ == State::kEnded) return bytes;
   if (!flow.is_over) static_cast<void>(library_.conn_extend_max_stream_offset(connection_, flow.id, bytes));
-  library_.conn_extend_max_offset(connection_, bytes);
+  note_taken(bytes);
+  if (qlog_ != nullptr) qlog_->moved(flow.id, bytes, false);
   is_dirty = true;
   return bytes;
+}
+
+void Connection::trust() {
+  if (is_trusted_ || state_ == State::kEnded) return;
+  is_trusted_ = true;
+  library_.conn_extend_max_offset(connection_, owed_);
+  owed_ = 0;
+  is_dirty = true;
+}
+
+void Connection::note_came(std::size_t bytes) {
+  unread_ += bytes;
+  if (is_trusted_ && unread_ <= options_.unread_max) {
+    library_.conn_extend_max_offset(connection_, bytes);
+  } else {
+    owed_ += bytes;
+  }
+}
+
+void Connection::note_taken(std::size_t bytes) {
+  unread_ -= bytes;
+  const std::size_t paid = std::min(owed_, bytes);
+  owed_ -= paid;
+  if (paid > 0) library_.conn_extend_max_offset(connection_, paid);
 }
 
 void Connection::leave(Flow& flow, bool abort, Instant now) {
@@ -446,7 +504,7 @@ void Connection::leave(Flow& flow, bool abort, Instant now) {
   flow.is_left = true;
   flow.user = nullptr;
   if (state_ != State::kUp) return drop_over();
-  library_.conn_extend_max_offset(connection_, flow.in.size());
+  note_taken(flow.in.size());
   flow.in.clear();
   if (abort) {
     static_cast<void>(library_.conn_shutdown_stream(connection_, flow.id, kCodeAborted));
@@ -472,6 +530,8 @@ void Connection::end(const Status& why) {
   if (state_ == State::kEnded) return;
   state_ = State::kEnded;
   why_ = why;
+  if (qlog_ != nullptr) qlog_->closed(why.ok() ? "both ends wanted it" : why.to_string());
+  qlog_.reset();
   due_ = Instant::max();
   for (const auto& flow : flows_) {
     if (flow->reset.ok() && !flow->has_ended) flow->reset = why.ok() ? disconnected("the peer has closed") : why;
@@ -491,6 +551,7 @@ void Connection::say_close(const ngtcp2_connection_close_error& error, Instant n
   const ngtcp2_ssize size = library_.conn_write_connection_close_versioned(
       connection_, nullptr, NGTCP2_PKT_INFO_VERSION, &info, raw(room.data()), room.size(), &error, stamp(now));
   if (size > 0) batch_.add(route_, static_cast<std::size_t>(size));
+  if (size > 0 && qlog_ != nullptr) qlog_->at(now), qlog_->sent(static_cast<std::size_t>(size));
   static_cast<void>(batch_.flush());
 }
 
@@ -504,6 +565,7 @@ void Connection::close(Instant now, bool abort) {
 }
 
 Status Connection::why_closed() const {
+  if (is_forgotten_) return disconnected("the peer does not know this QUIC connection any more");
   ngtcp2_connection_close_error error;
   library_.conn_get_connection_close_error(connection_, &error);
   if (error.type == NGTCP2_CONNECTION_CLOSE_ERROR_CODE_TYPE_APPLICATION) {
@@ -551,6 +613,17 @@ void Connection::fail_by(int error, Instant now) {
 std::string Connection::describe() const {
   return base::format("{} - {}{}", base::to_string(route_.local), base::to_string(route_.remote),
                       state_ == State::kUp ? " (" + tls_->describe() + ")" : "");
+}
+
+Qlog::Metrics Connection::metrics() const {
+  ngtcp2_conn_stat stat = {};
+  library_.conn_get_conn_stat_versioned(connection_, NGTCP2_CONN_STAT_VERSION, &stat);
+  const auto time_of = [](ngtcp2_duration ns) { return ns > INT64_MAX ? Duration::zero() : Duration(ns); };
+  return {.smoothed = time_of(stat.smoothed_rtt),
+          .latest = time_of(stat.latest_rtt),
+          .least = time_of(stat.min_rtt),
+          .window = stat.cwnd,
+          .under_way = stat.bytes_in_flight};
 }
 
 std::string Connection::condition() const {

@@ -21,8 +21,10 @@
 #include <hawser/time.h>
 
 #include "backend/quic/byte_queue.h"
+#include "backend/quic/connection_ids.h"
 #include "backend/quic/ngtcp2_library.h"
 #include "backend/quic/packet_batch.h"
+#include "backend/quic/qlog.h"
 #include "backend/quic/route.h"
 #include "backend/quic/tls_end.h"
 
@@ -30,8 +32,6 @@ namespace hawser::backend::quic {
 
 /// Streams that a peer may open in one connection.
 inline constexpr unsigned kStreamsPerConnection = 16;
-/// Bytes of an id that an acceptor gives its connections.
-inline constexpr std::size_t kIdBytes = 16;
 
 enum class Congestion : std::uint8_t { kCubic, kReno, kBbr };
 
@@ -40,7 +40,10 @@ struct ConnectionOptions {
   std::size_t datagram_max = 1452;     ///< UDP bytes of a datagram: what the route surely takes, or is probed for.
   bool is_probed = true;               ///< From 1,200 bytes up to datagram_max; else that at once.
   bool is_paced = true;                ///< Spread over the round trip, as for networks; loopback needs it not.
-  std::uint64_t window = 16ull << 20;  ///< Bytes that the peer may send ahead of their reader, in all streams.
+  std::uint64_t window = 16ull << 20;  ///< Bytes that the peer may have under way, in all streams.
+  std::uint64_t stream_window = 2ull << 20;  ///< Bytes that it may send ahead of their reader in one stream,
+  std::uint64_t unread_max = 16ull << 20;    ///< and in all: `window` more at most. See Connection::trust.
+  std::string qlog = {};                     ///< The folder for a log of each connection; empty: none.
   Duration handshake_timeout = std::chrono::seconds(10);
   Duration idle_timeout = std::chrono::seconds(60);
 };
@@ -65,6 +68,7 @@ struct Flow {
   void* user = nullptr;
 
   bool has_unsent() const { return out_sent < out.size() || (is_ending && !is_end_sent); }
+  bool is_small(std::size_t most) const { return out.size() - out_sent <= most; }
   /// The peer has all that it wants.
   bool is_flushed() const { return !reset.ok() || out.empty(); }
   bool is_delivered() const { return !reset.ok() || (out.empty() && (!is_ending || is_end_sent)); }
@@ -90,6 +94,7 @@ struct ConnectionSet {
   std::shared_ptr<const TlsCredentials> credentials;
   ConnectionUser& user;
   PacketBatch::Buffer spare = {};
+  ConnectionIds ids = {};
 };
 
 class Connection {
@@ -124,6 +129,10 @@ class Connection {
   void on_due(Instant now);
   /// The kernel takes datagrams again.
   void on_writable(Instant now);
+  /// The peer has proven who it is. From now on what came counts as taken for the connection's window, though not for
+  /// its stream's, while no more than `unread_max` is unread: so streams that nobody reads hold no other one back.
+  /// Until then all that a peer can have unread here is the first window.
+  void trust();
   /// Something else than the peer says that it is gone.
   void fail(const Status& why);
 
@@ -155,10 +164,14 @@ class Connection {
   Connection(ConnectionSet& set, PacketSender& sender, const Route& route, const ConnectionOptions& options);
   Status init_opener(std::span<const std::byte> token, Instant now);
   Status init_acceptor(const First& first, Instant now);
+  void open_log(const ngtcp2_cid& id, Instant now);
+  Qlog::Metrics metrics() const;
   ngtcp2_settings settings(Instant now) const;
   ngtcp2_transport_params params() const;
   void pump(Flow* flow, Instant now);
   ngtcp2_ssize write_one(Flow* flow, std::span<std::byte> room, Route* route, Instant now);
+  void note_came(std::size_t bytes);
+  void note_taken(std::size_t bytes);
   void tell_room();
   void note_due();
   void end(const Status& why);
@@ -184,11 +197,13 @@ class Connection {
                           void* flow);
   static int make_id(ngtcp2_conn*, ngtcp2_cid* id, std::uint8_t* token, std::size_t size, void* self);
   static int drop_id(ngtcp2_conn*, const ngtcp2_cid* id, void* self);
+  static int forgotten(ngtcp2_conn*, const ngtcp2_pkt_stateless_reset*, void* self);
 
   ConnectionSet& set_;
   const Ngtcp2& library_;
   const ConnectionOptions options_;
   PacketBatch batch_;
+  std::unique_ptr<Qlog> qlog_;  ///< Null: none is wanted, or its file cannot be made.
   Route route_;
   bool is_opener_ = false;
   State state_ = State::kShaking;
@@ -198,7 +213,11 @@ class Connection {
   std::vector<std::unique_ptr<Flow>> flows_;
   std::vector<std::string> ids_;
   Instant due_ = Instant::max();
-  bool has_left_ = false;  ///< One of its streams' users is gone.
+  bool is_forgotten_ = false;  ///< The peer says that it does not know this connection.
+  bool is_trusted_ = false;
+  std::size_t unread_ = 0;  ///< What came and was not read,
+  std::size_t owed_ = 0;    ///< and what of it still fills the connection's window.
+  bool has_left_ = false;   ///< One of its streams' users is gone.
 };
 
 }  // namespace hawser::backend::quic

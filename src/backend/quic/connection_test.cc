@@ -3,11 +3,17 @@
 #include <gtest/gtest.h>
 #include <sodium.h>
 
+#include <algorithm>
 #include <array>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backend/quic/test_pair.h"
+#include "base/test_folder.h"
 
 namespace hawser::backend::quic {
 namespace {
@@ -43,21 +49,25 @@ void read_some(TestPair::Side& side, Flow& flow, std::vector<std::byte>& bytes) 
   }
 }
 
-/// `bytes` go from the opener to the acceptor on a new stream. Whether all arrived, as they were.
-bool carry(TestPair& pair, std::vector<std::byte> bytes, Duration patience = std::chrono::seconds(60)) {
-  Flow* const flow = pair.opener.connection->open_flow();
-  if (flow == nullptr) return false;
+/// `bytes` go from the opener to the acceptor, as the first of that stream. Whether all arrived, as they were.
+bool carry_on(TestPair& pair, Flow& flow, std::vector<std::byte> bytes, Duration patience) {
   const std::size_t known = pair.acceptor.opened.size();
   std::size_t at = 0;
   std::vector<std::byte> got;
   const bool done = pair.run(
       [&] {
-        write_some(pair, pair.opener, *flow, bytes, at);
+        write_some(pair, pair.opener, flow, bytes, at);
         if (pair.acceptor.opened.size() > known) read_some(pair.acceptor, *pair.acceptor.opened[known], got);
         return got.size() >= bytes.size();
       },
       patience);
   return done && got == bytes;
+}
+
+/// On a new stream.
+bool carry(TestPair& pair, std::vector<std::byte> bytes, Duration patience = std::chrono::seconds(60)) {
+  Flow* const flow = pair.opener.connection->open_flow();
+  return flow != nullptr && carry_on(pair, *flow, std::move(bytes), patience);
 }
 
 TEST_F(QuicConnection, BothEndsLearnTheOthersKeyAndShareANumberForEachStream) {
@@ -103,6 +113,166 @@ TEST_F(QuicConnection, AStreamThatNobodyReadsHoldsNoOtherBack) {
   }
   EXPECT_LT(at, much.size()) << "its window bounds what lies at a peer that does not read";
   EXPECT_TRUE(carry(pair, stream_bytes(100'000)));
+}
+
+/// How much of `bytes` the opener's streams bring under way while nobody reads them.
+std::size_t stall(TestPair& pair, std::span<Flow* const> flows, std::vector<std::byte>& bytes) {
+  std::vector<std::size_t> at(flows.size());
+  for (int i = 0; i < 100; ++i) {
+    for (std::size_t s = 0; s < flows.size(); ++s) write_some(pair, pair.opener, *flows[s], bytes, at[s]);
+    pair.run([] { return false; }, std::chrono::milliseconds(5));
+  }
+  std::size_t total = 0;
+  for (const std::size_t each : at) total += each;
+  return total;
+}
+
+/// Streams whose windows have grown, because they were read fast.
+std::vector<Flow*> grown(TestPair& pair, std::size_t count, const std::vector<std::byte>& bytes) {
+  std::vector<Flow*> flows;
+  for (std::size_t s = 0; s < count; ++s) {
+    flows.push_back(pair.opener.connection->open_flow());
+    EXPECT_TRUE(carry_on(pair, *flows.back(), bytes, std::chrono::seconds(60))) << s;
+  }
+  return flows;
+}
+
+// A tensor that nobody takes at the moment fills its own stream's window, and never the connection's.
+TEST_F(QuicConnection, StreamsThatAreNotReadAnyMoreHoldNoOtherBack) {
+  TestPair pair(5);
+  ASSERT_TRUE(pair.come_up());
+  pair.acceptor.connection->trust();
+  std::vector<std::byte> much = stream_bytes(6'000'000);
+  const auto stuck = grown(pair, 7, much);
+  const std::size_t held = stall(pair, stuck, much);
+  const ConnectionOptions usual;
+  EXPECT_GT(held, usual.window / 2) << "it is worth bounding";
+  EXPECT_LE(held, 7 * (usual.stream_window + Flow::kUnackedMax));
+  const Instant before = pair.now();
+  EXPECT_TRUE(carry(pair, stream_bytes(100'000), std::chrono::seconds(2)));
+  EXPECT_LT(pair.now() - before, std::chrono::milliseconds(100));
+}
+
+constexpr Duration kLatency = std::chrono::microseconds(500);
+
+/// How long small messages on the first stream take while the second carries bulk, of whose datagrams `lost` are lost:
+/// the 99th percentile, in virtual time.
+Duration message_p99_beside_bulk(double lost) {
+  constexpr std::size_t kMessages = 400;
+  constexpr Duration kEvery = std::chrono::milliseconds(2);
+  TestPair pair(7, {.latency = kLatency});
+  EXPECT_TRUE(pair.come_up());
+  pair.acceptor.connection->trust();
+  base::Rng rng(8);
+  pair.tap = [&](int to, std::vector<std::byte>& bytes) {
+    const bool is_bulk = to == 1 && bytes.size() > 1000;
+    return !is_bulk || static_cast<double>(rng.below(1'000'000)) >= lost * 1e6;
+  };
+  Flow &messages = *pair.opener.connection->open_flow(), &bulk = *pair.opener.connection->open_flow();
+  std::vector<std::byte> word = stream_bytes(8), much = stream_bytes(1 << 20), got;
+  std::vector<Duration> times;
+  std::size_t bulk_at = 0, got_bulk = 0;
+  Instant sent_at = pair.now();
+  bool is_under_way = false, is_waiting = false;
+  pair.run(
+      [&] {
+        std::size_t at = 0;
+        if (!is_under_way && pair.now() >= sent_at + kEvery) sent_at = pair.now(), is_under_way = is_waiting = true;
+        if (is_waiting) {  // First, as paths do it.
+          write_some(pair, pair.opener, messages, word, at);
+          is_waiting = at == 0;
+        }
+        if (bulk_at == much.size()) bulk_at = 0;
+        write_some(pair, pair.opener, bulk, much, bulk_at);
+        for (Flow* flow : pair.acceptor.opened) {
+          got.clear();
+          read_some(pair.acceptor, *flow, got);
+          if (flow->id == bulk.id) got_bulk += got.size();
+          if (flow->id == messages.id && got.size() == word.size() && std::exchange(is_under_way, false)) {
+            times.push_back(pair.now() - sent_at);
+          }
+        }
+        return times.size() == kMessages;
+      },
+      std::chrono::seconds(60));
+  EXPECT_EQ(times.size(), kMessages);
+  EXPECT_GT(got_bulk, much.size()) << "there was bulk all the while";
+  std::ranges::sort(times);
+  return times.empty() ? Duration::max() : times[times.size() * 99 / 100];
+}
+
+// What is lost of one stream delays no other one, but for the network's share: after a loss the connection may send
+// nothing for up to a round trip. The bound is of virtual time, so a busy machine changes nothing.
+TEST_F(QuicConnection, LostBulkDelaysAMessageByOneRoundTripAtMost) {
+  constexpr Duration kRoundTrip = 2 * kLatency;
+  const Duration quiet = message_p99_beside_bulk(0);
+  EXPECT_EQ(quiet, kLatency);
+  for (const double lost : {0.01, 0.05}) EXPECT_LE(message_p99_beside_bulk(lost), quiet + kRoundTrip) << lost;
+}
+
+TEST_F(QuicConnection, WhatAPeerThatIsKnownSendsUnreadIsBounded) {
+  const ConnectionOptions options = {.window = 1 << 20, .stream_window = 1 << 20, .unread_max = 2 << 20};
+  TestPair pair(6, {}, options);
+  ASSERT_TRUE(pair.come_up());
+  pair.acceptor.connection->trust();
+  std::vector<std::byte> much = stream_bytes(5'000'000);
+  const auto stuck = grown(pair, 10, much);
+  static_cast<void>(stall(pair, stuck, much));
+  std::size_t unread = 0;
+  for (const auto& flow : pair.acceptor.connection->flows()) unread += flow->in.size();
+  EXPECT_GT(unread, options.unread_max / 2);
+  EXPECT_LE(unread, options.unread_max + options.window);
+  const auto read_all = [&] {
+    for (Flow* flow : pair.acceptor.opened) {
+      std::vector<std::byte> got;
+      read_some(pair.acceptor, *flow, got);
+    }
+    pair.acceptor.connection->settle(pair.now());
+    return false;
+  };
+  pair.run(read_all, std::chrono::seconds(2));  // It goes on once they are read.
+  EXPECT_TRUE(carry(pair, stream_bytes(300'000)));
+}
+
+TEST_F(QuicConnection, WhatItDoesIsLoggedByBothEndsWhereThatIsAskedFor) {
+  const base::TestFolder folder("hawser-qlog");
+  {
+    TestPair pair(10, {}, {.qlog = folder.path()});
+    ASSERT_TRUE(pair.come_up());
+    ASSERT_TRUE(carry(pair, stream_bytes(100'000)));
+    pair.opener.connection->close(pair.now(), false);
+    pair.run([&] { return pair.acceptor.connection->state() == State::kEnded; });
+  }
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    std::ifstream file(entry.path());
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    for (const char* const name : {"connection_started", "handshake_complete", "datagrams_sent", "datagrams_received",
+                                   "data_moved", "metrics_updated", "connection_closed"}) {
+      EXPECT_NE(text.find(name), std::string::npos) << entry.path() << ": " << name;
+    }
+    ++files;
+  }
+  EXPECT_EQ(files, 2);
+}
+
+TEST_F(QuicConnection, APeerThatHasForgottenItSaysSo) {
+  TestPair pair(9);
+  ASSERT_TRUE(pair.come_up());
+  ASSERT_TRUE(carry(pair, stream_bytes(1000)));
+  std::vector<std::byte> noise(ConnectionIds::kAnswerBytes, std::byte{0x42});
+  pair.opener.connection->take(pair.opener.connection->route(), noise, pair.now());
+  EXPECT_EQ(pair.opener.connection->state(), State::kUp) << "a stranger's word";
+  pair.acceptor.connection.reset();
+  Flow* const flow = pair.opener.connection->open_flow();
+  std::vector<std::byte> bytes = stream_bytes(1000);
+  std::size_t at = 0;
+  write_some(pair, pair.opener, *flow, bytes, at);
+  const Instant before = pair.now();
+  ASSERT_TRUE(pair.run([&] { return pair.opener.connection->state() == State::kEnded; }));
+  EXPECT_LT(pair.now() - before, std::chrono::milliseconds(10));
+  EXPECT_EQ(pair.opener.connection->why().code(), Code::kDisconnected);
+  EXPECT_NE(pair.opener.connection->why().to_string().find("does not know"), std::string::npos);
 }
 
 TEST_F(QuicConnection, WhatAStrangerSendsUnreadIsBounded) {

@@ -105,6 +105,7 @@ QuicNetwork::QuicNetwork(const QuicOptions& options, std::shared_ptr<FdLedger> l
       set_{.library = credentials->library(), .credentials = credentials, .user = *this},
       doorkeeper_(credentials->library(), rules),
       strangers_budget_(base::random_id128().lo),
+      forgotten_budget_(base::random_id128().lo),
       crowd_budget_(base::random_id128().lo),
       buffer_(std::make_unique_for_overwrite<std::byte[]>(kReceiveBytesMax)) {}
 
@@ -189,7 +190,10 @@ ConnectionOptions QuicNetwork::options_for(const UdpSocket& socket, const base::
   // cubic leaves its slow start when a round trip takes longer, which on loopback says that a process had to wait.
   ConnectionOptions options = {
       .congestion = options_.congestion.value_or(is_near ? Congestion::kReno : Congestion::kCubic),
-      .window = options_.window};
+      .window = options_.window,
+      .stream_window = options_.window / stream::kStreamsMax,
+      .unread_max = options_.window,
+      .qlog = options_.qlog};
   options.datagram_max = options_.datagram > 0 ? options_.datagram : kNetworkDatagram;
   options.is_probed = !is_near && options_.datagram == 0;
   options.is_paced = !is_near;
@@ -312,6 +316,7 @@ void QuicNetwork::know(Member& member) {
   if (!member.is_stranger) return;
   member.is_stranger = false;
   member.deadline = Instant::max();
+  member.connection->trust();
   touch(member);
   --strangers_;
   const auto from = strangers_from_.find(member.source);
@@ -383,11 +388,18 @@ void QuicNetwork::dispatch(Endpoint& endpoint, const Route& route, std::span<con
   }
   if (error != 0) return;
   const auto found = by_id_.find(std::string(reinterpret_cast<const char*>(ids.dcid), ids.dcidlen));
-  if (found == by_id_.end()) {
-    first_datagram(endpoint, route, datagram, now);
-  } else {
-    take(*found->second, route, datagram, now);
-  }
+  if (found != by_id_.end()) return take(*found->second, route, datagram, now);
+  first_datagram(endpoint, route, datagram, now);
+  answer_forgotten(endpoint, route, datagram, now);
+}
+
+/// The peer did not hear that the connection ended, and would go on until its heartbeats stay away.
+void QuicNetwork::answer_forgotten(Endpoint& endpoint, const Route& route, std::span<const std::byte> datagram,
+                                   Instant now) {
+  std::array<std::byte, ConnectionIds::kAnswerBytes> answer;
+  const std::size_t size = set_.ids.answer(set_.library, datagram, answer);
+  if (size == 0 || !may_answer(forgotten_budget_, route, now)) return;
+  static_cast<void>(endpoint.socket->send(route, std::span(answer).first(size), size));
 }
 
 /// What handshakes of strangers cost is counted: see HandshakeShare.

@@ -125,6 +125,7 @@ class QuicNetwork final : public stream::Network, private ConnectionUser {
   void dispatch(Endpoint& endpoint, const Route& route, std::span<const std::byte> datagram, Instant now);
   void first_datagram(Endpoint& endpoint, const Route& route, std::span<const std::byte> datagram, Instant now);
   bool may_answer(AnswerBudget& budget, const Route& route, Instant now) const;
+  void answer_forgotten(Endpoint& endpoint, const Route& route, std::span<const std::byte> datagram, Instant now);
   void answer_version(Endpoint& endpoint, const Route& route, const ngtcp2_version_cid& asked);
   void take_in(const Knock& knock, Instant now);
   void take_in_waiting(Instant now);
@@ -154,6 +155,7 @@ class QuicNetwork final : public stream::Network, private ConnectionUser {
   ConnectionSet set_;
   Doorkeeper doorkeeper_;
   AnswerBudget strangers_budget_;  ///< Of answers to those who showed nothing,
+  AnswerBudget forgotten_budget_;  ///< of those to peers of connections that are no more,
   AnswerBudget crowd_budget_;      ///< and of a Retry to those who showed the card where many are about.
   std::vector<std::unique_ptr<Endpoint>> listeners_;
   std::unordered_map<Member*, std::unique_ptr<Member>> members_;

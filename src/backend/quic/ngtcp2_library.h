@@ -47,6 +47,7 @@ namespace hawser::backend::quic {
   X(connection_close_error_set_transport_error_tls_alert) \
   X(err_is_fatal)                                         \
   X(pkt_decode_version_cid)                               \
+  X(pkt_write_stateless_reset)                            \
   X(pkt_write_version_negotiation)                        \
   X(settings_default_versioned)                           \
   X(strerror)                                             \

@@ -1,9 +1,14 @@
 #include "backend/quic/options.h"
 
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "backend/params.h"
 #include "backend/stream/stream.h"
+#include "base/format.h"
 #include "base/try.h"
 
 namespace hawser::backend::quic {
@@ -31,7 +36,13 @@ Result<QuicOptions> read_quic_options(const Params& params, Security security) {
   options.window = read.size("window", options.window, {.min = kWindowMin, .max = kBufferMax});
   options.datagram = read.size("datagram", 0, {.min = 0, .max = kDatagramMax});
   options.congestion = read.choice("congestion", options.congestion, kCongestions);
+  options.qlog = read.text("qlog", "");
   HAWSER_TRY(read.finish());
+  if (!options.qlog.empty() && ::access(options.qlog.c_str(), W_OK | X_OK) != 0) {
+    return Status(Code::kInvalid,
+                  base::format("quic: `qlog`: files cannot be made in {}: {}", options.qlog, std::strerror(errno)))
+        .with_advice("make that folder, for this user");
+  }
   if (options.datagram != 0 && options.datagram < kDatagramMin) {
     return Status(Code::kInvalid, "quic: `datagram` is below 1200 bytes, which QUIC needs")
         .with_advice("0: as it fits");

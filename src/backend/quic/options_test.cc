@@ -25,6 +25,11 @@ void expect_refused(const std::string& name, const std::string& value) {
   EXPECT_NE(options.error().to_string().find(name), std::string::npos) << options.error().to_string();
 }
 
+TEST(QuicOptionsTest, ALogNeedsAFolder) {
+  EXPECT_EQ(must_read("qlog", "/tmp").qlog, "/tmp");
+  expect_refused("qlog", "/nowhere/at/all");
+}
+
 TEST(QuicOptionsTest, WithoutParametersTheyAreTheDefaults) {
   const QuicOptions options = read({}).value();
   EXPECT_EQ(options.streams, 4u);

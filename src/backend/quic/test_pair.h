@@ -3,6 +3,7 @@
 // Two connections joined by a wire in memory that may lose, double, delay, exchange and change datagrams, in virtual
 // time: everything follows from a seed, but for the keys.
 
+#include <array>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -128,6 +129,9 @@ class TestPair {
     if (to == 0) return opener.connection->take(route_, bytes, now_);
     const Route back = {.local = route_.remote, .remote = route_.local};
     if (acceptor.connection != nullptr) return acceptor.connection->take(back, bytes, now_);
+    std::array<std::byte, ConnectionIds::kAnswerBytes> word;
+    const std::size_t forgotten = acceptor.set.ids.answer(acceptor.set.library, bytes, word);
+    if (forgotten > 0) return post(0, std::span(word).first(forgotten));
     ngtcp2_pkt_hd head = {};
     const auto* const raw = reinterpret_cast<const std::uint8_t*>(bytes.data());
     if (acceptor.set.library.accept(&head, raw, bytes.size()) != 0) return;

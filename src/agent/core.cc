@@ -141,7 +141,7 @@ bool Core::Rest::unpublish(Instant deadline) {
   {
     const InLaneGuard guard(core_.lane);
     core_.presence.close();
-    core_.revocation_watch.close();
+    if (core_.revocation_watch != nullptr) core_.revocation_watch->close();
   }
   const std::string key = core_.options.directory_prefix + core_.options.name;
   return agent::unpublish(*core_.options.directory, key, core_.identity.incarnation, *core_.clock, deadline);
@@ -301,7 +301,6 @@ Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories, Ho
   lane.add_part(presence);
   lane.add_part(grant_ends);  // Before ports serve anybody.
   lane.add_part(region_closer);
-  lane.add_part(revocation_watch);
   lane.add_part(status_teller);
 }
 
@@ -344,6 +343,13 @@ Status Core::identify(Instant deadline) {
   return {};
 }
 
+void Core::watch_revocations() {
+  if (options.directory == nullptr || authenticator == nullptr) return;
+  revocation_watch = std::make_unique<RevocationWatch>(RevocationWatch::Uses{
+      .directory = options.directory, .authenticator = authenticator, .agent = options.name, .log = log});
+  lane.add_part(*revocation_watch);
+}
+
 Result<std::shared_ptr<Core>> Core::open(AgentOptions options, std::vector<backend::Factory> factories, Hooks hooks) {
   HAWSER_TRY(check_options(options));
   if (sodium_init() < 0) return Status(Code::kFailed, "Agent::open: libsodium could not be initialised");
@@ -351,6 +357,7 @@ Result<std::shared_ptr<Core>> Core::open(AgentOptions options, std::vector<backe
   const Instant published_by = core->now() + kPublishMax;
   HAWSER_TRY(core->identify(published_by));
   core->slots->core = core;
+  core->watch_revocations();
   HAWSER_TRY(core->lane.open());
   core->status_teller.open();
   core->peer_book.open(std::make_shared<PeerCore>(core, core->options.name, core->identity.incarnation));
@@ -358,9 +365,9 @@ Result<std::shared_ptr<Core>> Core::open(AgentOptions options, std::vector<backe
   HAWSER_TRY(core->backend_opener.open_all());
   remember_core(core.get());
   core->presence.open_and_wait(published_by);
-  {
+  if (core->revocation_watch != nullptr) {
     const InLaneGuard guard(core->lane);
-    core->revocation_watch.open();
+    core->revocation_watch->open();
   }
   core->metrics = serve_metrics(*core);
   return core;

@@ -118,8 +118,7 @@ class Core : public std::enable_shared_from_this<Core> {
   GrantEnds grant_ends{lane, regions, grants, region_closer};
   GrantService grant_service{engine.carrier(), grants, grant_ends};  ///< Under the lane's lock, as the engine.
   GrantMaker grant_maker;
-  RevocationWatch revocation_watch{
-      {.directory = options.directory, .authenticator = authenticator, .agent = options.name, .log = log}};
+  std::unique_ptr<RevocationWatch> revocation_watch;  ///< Null: without a directory or an identity.
   CardIntake card_intake;
   DirectoryFinder directory_finder;
   AddressFinder address_finder;
@@ -159,6 +158,7 @@ class Core : public std::enable_shared_from_this<Core> {
 
   /// Who this incarnation is: its name, its number, when it was born, its secrets.
   Status identify(Instant deadline);
+  void watch_revocations();
   /// Sessions and the directory hear of the card's new revision.
   void tell_of_card() HAWSER_REQUIRES(in_lane);
 

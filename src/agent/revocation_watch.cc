@@ -15,7 +15,6 @@ constexpr Duration kRevocationJobMax = std::chrono::milliseconds(50);
 }  // namespace
 
 void RevocationWatch::open() {
-  if (its_.directory == nullptr || its_.authenticator == nullptr) return;
   key_ = identity::revocation_key(its_.authenticator->own().id.domain());
   set_next(Instant::min());
 }

@@ -33,7 +33,7 @@ class RevocationWatch final : public Part {
   };
   explicit RevocationWatch(const Uses& uses) : its_(uses) {}
 
-  /// Before this is called nothing happens, nor without a directory and an identity.
+  /// Before this is called nothing happens.
   void open();
   void close();
 

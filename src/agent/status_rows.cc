@@ -85,7 +85,7 @@ Json json_of(const WaitingRow& row) {
 void describe_all(const Core& core, const Visitor& visitor) {
   core.engine.describe(visitor);
   core.presence.describe(visitor);
-  core.revocation_watch.describe(visitor);
+  if (core.revocation_watch != nullptr) core.revocation_watch->describe(visitor);
   core.region_closer.describe(visitor);
 }
 

@@ -27,15 +27,16 @@ void Accord::tell(std::uint32_t to, const AgreementMessage& message) {
   std::vector<bool> dead = value.dead;
   dead.resize(ranks_.size());
   mailbox_.tell(ranks_[to],
-                {.kind = wire::RuntimeKind::kAgree,
-                 .world = world_,
-                 .number = message.number,
-                 .last_good = value.last_good,
-                 .phase = message.phase,
-                 .ballot = message.ballot,
-                 .calls = value.calls,
-                 .flag = value.flag},
-                bitmap_of(value.failed) + bitmap_of(dead), now_);
+                {{.kind = wire::RuntimeKind::kAgree,
+                  .world = world_,
+                  .number = message.number,
+                  .last_good = value.last_good,
+                  .phase = message.phase,
+                  .ballot = message.ballot,
+                  .calls = value.calls,
+                  .flag = value.flag},
+                 bitmap_of(value.failed) + bitmap_of(dead)},
+                now_);
 }
 
 void Accord::begin(const std::shared_ptr<Agreeing>& call, Duration timeout, Instant now, bool holds) {

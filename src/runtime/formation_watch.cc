@@ -50,7 +50,7 @@ bool FormationWatch::is_common() const { return own_ == kCommon; }
 FormationWatch::~FormationWatch() { mailbox_.remove_watcher(key_); }
 
 void FormationWatch::say(const Peer& to, std::string_view settings) {
-  mailbox_.tell(to, {.kind = wire::RuntimeKind::kTopology, .world = key_}, std::string(settings), mailbox_.now());
+  mailbox_.tell(to, {{.kind = wire::RuntimeKind::kTopology, .world = key_}, std::string(settings)}, mailbox_.now());
 }
 
 void FormationWatch::know(const Peer& rank) {

@@ -29,7 +29,7 @@ Hearing::Hearing(const Site& site, Mailbox& mailbox, Hooks hooks)
 Hearing::~Hearing() { mailbox_.clear_deadline(alarm_); }
 
 void Hearing::tell(std::uint32_t to, const std::vector<bool>& lost, bool asks) {
-  mailbox_.tell(ranks_[to], {.kind = wire::RuntimeKind::kLost, .world = world_, .flag = asks}, bitmap_of(lost),
+  mailbox_.tell(ranks_[to], {{.kind = wire::RuntimeKind::kLost, .world = world_, .flag = asks}, bitmap_of(lost)},
                 mailbox_.now());
 }
 

@@ -158,11 +158,10 @@ void Mailbox::keep(std::unique_ptr<Arrived> arrived) {
 }
 
 void Mailbox::look_for_misfit(const Arrived& kept) {
-  const auto watcher = watchers_.find(kept.envelope.world);
-  if (watcher == watchers_.end() || !watcher->second->is_misfit(kept.envelope)) return;
+  Watcher* const watcher = watchers_.find(kept.envelope.world);
+  if (watcher == nullptr || !watcher->is_misfit(kept.envelope)) return;
   run_soon([this, envelope = kept.envelope, from = kept.from](Instant now) {
-    const auto its = watchers_.find(envelope.world);
-    if (its != watchers_.end()) its->second->on_misfit(from, envelope, now);
+    if (Watcher* const its = watchers_.find(envelope.world)) its->on_misfit(from, envelope, now);
   });
 }
 
@@ -421,6 +420,41 @@ void Mailbox::run_jobs(Instant now) {
   runs_jobs_ = false;
 }
 
+// ---- What worlds say to one another.
+
+void Mailbox::tell(const Peer& peer, Word word, Instant now) {
+  Status gone;
+  agent::Session* const session = peer.is_self() ? nullptr : carrier_.session_with(peer, &gone);
+  if (session == nullptr) return;
+  desk_of(*session).words.push_back(std::move(word));
+  carrier_.serve(*session, now);
+}
+
+void Mailbox::check(const Peer& peer, std::uint64_t world, std::uint64_t number, std::uint64_t digest, Instant now) {
+  Status gone;
+  const agent::Session* const session = carrier_.session_with(peer, &gone);
+  const Desk* const desk = session == nullptr ? nullptr : known_desk(*session);
+  if (desk != nullptr && desk->words.size() >= kChecksMax) return;
+  tell(peer, check_word(world, number, digest), now);
+}
+
+/// Of a world that is not known yet nothing can be said: the peer asks again.
+void Mailbox::on_check(agent::Session& session, const wire::RuntimeMessage& message, Instant now) {
+  const Peer by = agent::inner::peer_of(session);
+  if (Watcher* const its = watchers_.find(message.world)) return its->on_check(by, message.number, message.digest, now);
+  if (watchers_.is_closed(message.world)) tell(by, over_word(message.world, message.number, Code::kDisconnected), now);
+}
+
+void Mailbox::add_watcher(std::uint64_t world, Watcher& watcher, std::span<const Peer> ranks) {
+  watchers_.add(world, watcher);
+  for (const Peer& peer : ranks) {
+    Status gone;
+    agent::Session* const session = peer.is_self() ? nullptr : carrier_.session_with(peer, &gone);
+    Desk* const desk = session == nullptr ? nullptr : known_desk(*session);
+    if (desk != nullptr) watchers_.tell_early(world, peer, desk->early, carrier_.now());
+  }
+}
+
 // ---- What comes.
 
 Status Mailbox::on_message(agent::Session& session, std::uint32_t channel, std::span<const std::byte> bytes,
@@ -463,7 +497,7 @@ Status Mailbox::handle(agent::Session& session, const wire::RuntimeMessage& mess
     case wire::RuntimeKind::kLost:
     case wire::RuntimeKind::kTopology:
     case wire::RuntimeKind::kOver:
-      on_word(session, message);
+      watchers_.tell(agent::inner::peer_of(session), message, desk_of(session).early, carrier_.now());
       return {};
     case wire::RuntimeKind::kCheck:
       on_check(session, message, now);
@@ -485,7 +519,7 @@ Status Mailbox::on_freed(agent::Session& session, const wire::RuntimeMessage& me
 Status Mailbox::on_eager(agent::Session& session, const wire::RuntimeMessage& message, Instant now) {
   const Peer from = agent::inner::peer_of(session);
   Desk& desk = desk_of(session);
-  if (closed_.contains(message.envelope.world)) {
+  if (watchers_.is_closed(message.envelope.world)) {
     note_freed(desk, message.body.size());
     return {};
   }
@@ -514,7 +548,7 @@ Status Mailbox::on_eager(agent::Session& session, const wire::RuntimeMessage& me
 }
 
 Status Mailbox::on_ask(agent::Session& session, const wire::RuntimeMessage& message, Instant now) {
-  if (closed_.contains(message.envelope.world)) return {};
+  if (watchers_.is_closed(message.envelope.world)) return {};
   const Peer from = agent::inner::peer_of(session);
   const bool is_call = message.envelope.use == wire::MessageUse::kCall;
   if (is_call && message.envelope.bytes > kOwnBufferMax) {
@@ -687,9 +721,7 @@ Sent Mailbox::send_part(agent::Session& session, Desk& desk, Send& send) {
 Sent Mailbox::pump_desk(agent::Session& session, Desk& desk, std::size_t* work) {
   Sent sent = Sent::kYes;
   while (sent == Sent::kYes && !desk.words.empty()) {
-    Desk::Word& word = desk.words.front();
-    word.message.body = base::as_bytes(word.text);
-    sent = say(session, word.message);
+    sent = say(session, desk.words.front().whole());
     if (sent != Sent::kYes) break;
     desk.words.pop_front();
     ++*work;

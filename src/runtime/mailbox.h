@@ -28,9 +28,9 @@
 
 #include "agent/inner.h"
 #include "base/inside.h"
-#include "runtime/closed_worlds.h"
 #include "runtime/matcher.h"
 #include "runtime/recorder.h"
+#include "runtime/watchers.h"
 
 namespace hawser::runtime {
 
@@ -44,39 +44,10 @@ inline constexpr std::size_t kFetchPart = 256 * 1024;                   ///< Rea
 inline constexpr std::size_t kWordsMax = 4096;                          ///< For one peer, not sent yet.
 inline constexpr std::size_t kPieceMin = 16 * 1024;                     ///< Smaller pieces are sent together.
 inline constexpr std::size_t kChecksMax = 256;                          ///< Words that wait; no more checks then.
-inline constexpr std::size_t kEarlyWordsMax = 256;                      ///< Of one peer, about worlds not known yet.
-inline constexpr std::size_t kClosedMax = 16'384;                       ///< Closed worlds that are remembered.
 inline constexpr std::uint32_t kMailboxWindow = 256;                    ///< Messages of one peer on their way to here.
 
 /// Of a peer: compares equal for handles of one incarnation.
 inline const void* source_of(const Peer& peer) { return core_of(peer).get(); }
-
-/// A world, told of what concerns all of its ranks. Calls come under the lane, and may begin and end operations.
-class Watcher {
- public:
-  /// The agent closes.
-  virtual void on_close(Instant now) = 0;
-  virtual void on_down(const Peer& peer, const Status& cause) = 0;
-  /// `by` found that it has failed; or has proof that it is dead.
-  virtual void on_failed(const Peer& by, std::uint32_t rank, bool is_dead) = 0;
-  virtual void on_left(const Peer& peer) = 0;
-  virtual void on_revoke(const Peer& by, const Status& why) = 0;
-  virtual void on_agreement(const Peer& by, const wire::RuntimeMessage& message) = 0;
-  /// Whether a message of a collective, which nobody wants, is of another one than this rank called by its number.
-  virtual bool is_misfit(const wire::MessageEnvelope& envelope) = 0;
-  virtual void on_misfit(const Peer& by, const wire::MessageEnvelope& envelope, Instant now) = 0;
-  /// `by`, who called by this number what has this digest, waits for a message of this rank's.
-  virtual void on_check(const Peer& /*by*/, std::uint64_t /*number*/, std::uint64_t /*digest*/, Instant /*now*/) {}
-  /// `by` sends nothing more for this number: kInvalid, it is past it; kDisconnected, it has closed the world.
-  virtual void on_over(const Peer& /*by*/, std::uint64_t /*number*/, Code /*code*/, Instant /*now*/) {}
-  /// `by` has lost these ranks (see court.h), and asks whom this one has.
-  virtual void on_lost(const Peer& /*by*/, std::span<const std::byte> /*lost*/, bool /*asks*/) {}
-  /// `by` opens the world with this topology.
-  virtual void on_topology(const Peer& /*by*/, std::string_view /*topology*/) {}
-
- protected:
-  ~Watcher() = default;
-};
 
 class Mailbox final : public agent::Service {
  public:
@@ -107,25 +78,15 @@ class Mailbox final : public agent::Service {
   /// Messages that are kept for worlds which are closed, or not entered yet.
   std::size_t kept_without_world() {
     std::size_t count = 0;
-    matcher_.for_each_kept([&](Arrived& one) { count += watchers_.contains(one.envelope.world) ? 0U : 1U; });
+    matcher_.for_each_kept([&](Arrived& one) { count += watchers_.find(one.envelope.world) == nullptr ? 1U : 0U; });
     return count;
   }
   /// Counts messages that nobody wanted when they came. Any thread.
   std::uint64_t kept_so_far() const { return kept_so_far_.load(std::memory_order_acquire); }
-  /// Tells the peer that this world is at an end. Best effort: who does not hear of it finds out by himself.
-  void revoke(const Peer& peer, std::uint64_t world, const Status& why, Instant now);
-  /// Tells the peer that another rank has failed; or, with proof, that it is dead.
-  void tell_failed(const Peer& peer, std::uint64_t world, std::uint32_t rank, bool is_dead, Instant now);
-  /// Tells the peer that this rank has done all that it called, and leaves.
-  void leave(const Peer& peer, std::uint64_t world, Instant now);
-  /// Asks the peer whether it called the same by this number.
+  /// Says that to the peer, before what waits to be sent. Best effort: a peer that does not hear it finds out alone.
+  void tell(const Peer& peer, Word word, Instant now);
+  /// Asks the peer whether it called the same by this number, unless it reads nothing: then it is asked again later.
   void check(const Peer& peer, std::uint64_t world, std::uint64_t number, std::uint64_t digest, Instant now);
-  /// Answers that: nothing comes any more.
-  void tell_over(const Peer& peer, std::uint64_t world, std::uint64_t number, Code code, Instant now);
-  /// Tells the peer a step of an agreement; `body` is its bitmap.
-  void tell(const Peer& peer, const wire::RuntimeMessage& message, std::string body, Instant now) {
-    say_soon(peer, message, std::move(body), now);
-  }
   /// What belongs to this world and nobody wants is let go of.
   void forget_world(std::uint64_t world);
   /// Ends the user's receives of this world that wait for any source, or all that wait.
@@ -143,18 +104,14 @@ class Mailbox final : public agent::Service {
   /// Tells it of this world, first what these said of it before.
   void add_watcher(std::uint64_t world, Watcher& watcher, std::span<const Peer> ranks);
   /// What still comes for this world is dropped. False: it was removed before.
-  bool remove_watcher(std::uint64_t world);
-  /// Tells it what peers say of agreements of this world, which is closed here, and which of them go.
-  void add_past(std::uint64_t world, Watcher& watcher) { pasts_.insert_or_assign(world, &watcher); }
-  void remove_past(std::uint64_t world) { pasts_.erase(world); }
+  bool remove_watcher(std::uint64_t world) { return watchers_.remove(world); }
+  /// See Watchers::add_past.
+  void add_past(std::uint64_t world, Watcher& watcher) { watchers_.add_past(world, watcher); }
+  void remove_past(std::uint64_t world) { watchers_.remove_past(world); }
   /// Tells all worlds that the peer has failed, whatever there still is with it. Of this rank itself it means that the
   /// others hold it for failed.
   void tell_down(const Peer& peer, const Status& why) {
-    const auto watchers = watchers_;  // They may go meanwhile.
-    for (const auto& [world, watcher] : watchers) {
-      if (watchers_.contains(world)) watcher->on_down(peer, why);
-    }
-    for (const auto& [world, past] : pasts_) past->on_down(peer, why);
+    watchers_.tell_down(peer, why);
     run_jobs(carrier_.now());
   }
   /// From now on the session is pumped, though there is nothing to say yet.
@@ -165,9 +122,7 @@ class Mailbox final : public agent::Service {
     return desk == nullptr || (desk->words.empty() && desk->line.empty());
   }
   /// All worlds end.
-  void close_all(Instant now) {
-    while (!watchers_.empty()) watchers_.begin()->second->on_close(now);
-  }
+  void close_all(Instant now) { watchers_.close_all(now); }
   /// Runs `job` before the lane is given up: ends of operations begin others by it.
   void run_soon(std::function<void(Instant now)> job) { jobs_.push_back(std::move(job)); }
   void run_jobs(Instant now);
@@ -216,20 +171,15 @@ class Mailbox final : public agent::Service {
     std::unordered_map<std::uint64_t, Send*> asked;  ///< By id.
     std::unordered_map<std::uint64_t, Receive*> landing;
     base::IntrusiveList<Receive, &Receive::fetch_hook> fetches;  ///< Of these the ones that are being read.
-    struct Word {
-      wire::RuntimeMessage message;
-      std::string text;  ///< What `message.body` is a view of.
-    };
-    std::deque<Word> words;                                 ///< Grants and the like, which go first.
-    std::size_t eager_bytes = 0, eager_messages = 0;        ///< Sent, and not freed by the peer yet.
-    std::size_t kept_bytes = 0, kept_messages = 0;          ///< Of the peer's, that nobody wants yet.
-    std::unordered_map<std::uint64_t, Arrived*> kept_asks;  ///< By the peer's number.
-    std::size_t freed_bytes = 0, freed_messages = 0;        ///< The peer has to be told.
-    std::deque<Word> early;                                 ///< The peer's, about worlds that are not known yet.
+    std::deque<Word> words;                                      ///< Grants and the like, which go first.
+    std::size_t eager_bytes = 0, eager_messages = 0;             ///< Sent, and not freed by the peer yet.
+    std::size_t kept_bytes = 0, kept_messages = 0;               ///< Of the peer's, that nobody wants yet.
+    std::unordered_map<std::uint64_t, Arrived*> kept_asks;       ///< By the peer's number.
+    std::size_t freed_bytes = 0, freed_messages = 0;             ///< The peer has to be told.
+    EarlyWords early;
   };
 
   Desk& desk_of(agent::Session& session);
-  void say_soon(const Peer& peer, wire::RuntimeMessage message, std::string text, Instant now);
   Desk* known_desk(const agent::Session& session) const {
     return static_cast<Desk*>(agent::inner::tenancy(session, *this));
   }
@@ -263,8 +213,6 @@ class Mailbox final : public agent::Service {
   Status handle(agent::Session& session, const wire::RuntimeMessage& message, Instant now);
   Status on_freed(agent::Session& session, const wire::RuntimeMessage& message);
   void on_check(agent::Session& session, const wire::RuntimeMessage& message, Instant now);
-  void on_word(agent::Session& session, const wire::RuntimeMessage& message);
-  void pass_on(Watcher& watcher, const Peer& by, const wire::RuntimeMessage& message);
 
   agent::Sent say(agent::Session& session, const wire::RuntimeMessage& message);
   std::span<const std::byte> together(const Send& send, std::uint64_t offset, std::size_t size);
@@ -276,9 +224,7 @@ class Mailbox final : public agent::Service {
   std::optional<Recorder> recorder_;
   Matcher matcher_;
   Deadlines deadlines_;
-  std::map<std::uint64_t, Watcher*> watchers_;  ///< By world.
-  std::map<std::uint64_t, Watcher*> pasts_;     ///< Of closed worlds.
-  ClosedWorlds closed_{kClosedMax};
+  Watchers watchers_;
   std::vector<std::function<void(Instant now)>> jobs_, later_;
   std::uint64_t next_id_ = 1;
   std::vector<std::byte> gathered_;  ///< Of one message in pieces, while it is said.

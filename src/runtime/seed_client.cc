@@ -23,6 +23,9 @@ namespace {
 constexpr Duration kSetPatience = std::chrono::seconds(30);
 constexpr Duration kLook = std::chrono::milliseconds(100);
 constexpr std::uint32_t kCredit = 16;
+constexpr std::array kPausesBetweenTries = {Duration(std::chrono::milliseconds(50)),
+                                            Duration(std::chrono::milliseconds(200)),
+                                            Duration(std::chrono::milliseconds(800))};
 
 Status not_reached(const Status& why) {
   return Status(why.code(), "the world's seed cannot be reached")
@@ -68,6 +71,20 @@ Status not_let_in(std::string_view address, const Status& why) {
   return is_listening(address) ? another_token(address).because(why) : not_reached(why);
 }
 
+/// A seed that does not let somebody in and one that is overrun look alike: the connection ends without a word. So it is
+/// asked some times.
+Result<Peer> find_seed(Agent& agent, std::string_view address, Instant until) {
+  const Clock& clock = Clock::steady();
+  const auto left = [&] { return std::max(until - clock.now(), Duration::zero()); };
+  Result<Peer> seed = agent.find_peer(address, left());
+  for (const Duration pause : kPausesBetweenTries) {
+    if (seed || seed.error().code() != Code::kDisconnected || left() <= pause) break;
+    for (const Instant next = clock.now() + pause; clock.now() < next;) (void)agent.wait(next - clock.now());
+    seed = agent.find_peer(address, left());
+  }
+  return seed;
+}
+
 /// By which the seed's errors name this rank's process: the host's name is part of it.
 std::string client_name() {
   std::array<char, 64> host = {};
@@ -101,7 +118,7 @@ Result<std::shared_ptr<SeedClient>> SeedClient::open(std::string_view address, A
   const Instant until = Clock::steady().now() + timeout;
   HAWSER_TRY_ASSIGN(Agent agent, Agent::open(std::move(options)));
   HAWSER_TRY(agent.open_channel(wire::kSeedChannel, kCredit));
-  Result<Peer> seed = agent.find_peer(typed, timeout);
+  Result<Peer> seed = find_seed(agent, typed, until);
   if (!seed) return token ? not_let_in(address, seed.error()) : not_reached(seed.error());
   const Duration left = std::max(until - Clock::steady().now(), Duration::zero());
   if (Status status = seed->connect(left); !status.ok()) return not_reached(status);

@@ -195,7 +195,7 @@ Status WorldCore::shutdown(Duration timeout) {
 Status WorldCore::depart(Duration timeout, bool waits) {
   const Instant until = agent::inner::now(seat_->agent) + timeout;
   static_cast<void>(agent::inner::under_lane(seat_->agent, "World::leave", [&](Instant now) {
-    for (const Peer& peer : ranks_) seat_->mailbox->leave(peer, nonce_, now);
+    for (const Peer& peer : ranks_) seat_->mailbox->tell(peer, left_word(nonce_), now);
   }));
   Status status;
   const bool is_said = seat_->relay == nullptr || say_farewell(*seat_, is_root_, is_root_ && waits, until);
@@ -930,7 +930,7 @@ void WorldCore::exclude(const Status& why) {
   if (!excluded_.ok()) return;
   excluded_ = why;
   const Instant now = agent::inner::now(seat_->agent);
-  for (const Peer& other : ranks_) seat_->mailbox->tell_failed(other, nonce_, rank_, false, now);
+  for (const Peer& other : ranks_) seat_->mailbox->tell(other, failed_word(nonce_, rank_, false), now);
   revoke_under_lane(why, false, now);
   seat_->mailbox->stop_any(nonce_, why);
   accord_->stop(why);
@@ -952,7 +952,7 @@ void WorldCore::note_failure(std::uint32_t rank, const Status& cause) {
   failures_so_far_.fetch_add(1, std::memory_order_release);
   if (first_failure_.ok()) first_failure_ = status;
   if (unacknowledged_.ok()) unacknowledged_ = status;
-  for (const Peer& other : ranks_) seat_->mailbox->tell_failed(other, nonce_, rank, dead_.contains(rank), now);
+  for (const Peer& other : ranks_) seat_->mailbox->tell(other, failed_word(nonce_, rank, dead_.contains(rank)), now);
   if (!planted(Planted::kPendingKept)) end_collectives(status, now);
   if (!planted(Planted::kAnySourceKept)) seat_->mailbox->stop_any(nonce_, status);
   accord_->note_failed(rank, now);
@@ -993,7 +993,7 @@ void WorldCore::revoke_under_lane(const Status& why, bool tell, Instant now) {
 
 void WorldCore::tell_revoked(Instant now) {
   if (planted(Planted::kRevokeUntold)) return;
-  for (const Peer& peer : ranks_) seat_->mailbox->revoke(peer, nonce_, revoked_, now);
+  for (const Peer& peer : ranks_) seat_->mailbox->tell(peer, revoke_word(nonce_, revoked_), now);
 }
 
 void WorldCore::end_collectives(const Status& status, Instant now) {

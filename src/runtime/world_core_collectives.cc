@@ -322,12 +322,12 @@ void WorldCore::on_check(const Peer& by, std::uint64_t number, std::uint64_t dig
   const Collective* const its = under_way(number);
   if (its != nullptr && its->digest != digest) return end_misfit(by, number, now);  // It is no more in the ledger.
   if (its != nullptr) return;
-  if (why.ok()) return seat_->mailbox->tell_over(by, nonce_, number, Code::kInvalid, now);
+  if (why.ok()) return seat_->mailbox->tell(by, over_word(nonce_, number, Code::kInvalid), now);
   if (is_undecided()) return;  // It will hear who failed.
   for (const auto& [rank, status] : failed_) {
-    seat_->mailbox->tell_failed(by, nonce_, rank, dead_.contains(rank), now);
+    seat_->mailbox->tell(by, failed_word(nonce_, rank, dead_.contains(rank)), now);
   }
-  if (failed_.empty()) seat_->mailbox->revoke(by, nonce_, why, now);
+  if (failed_.empty()) seat_->mailbox->tell(by, revoke_word(nonce_, why), now);
 }
 
 void WorldCore::on_over(const Peer& by, std::uint64_t number, Code code, Instant now) {

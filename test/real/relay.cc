@@ -44,6 +44,16 @@ void Relay::cut(std::size_t number, std::uint64_t after) {
   connection.cut_at = connection.bytes + after;
 }
 
+void Relay::refuse(std::size_t count) {
+  const base::MutexLock lock(mutex_);
+  to_refuse_ = count;
+}
+
+std::size_t Relay::to_refuse() const {
+  const base::MutexLock lock(mutex_);
+  return to_refuse_;
+}
+
 std::size_t Relay::connections() const {
   const base::MutexLock lock(mutex_);
   return connections_.size();
@@ -92,6 +102,10 @@ void Relay::accept() {
   connection->ends[0].reset(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   connection->ends[1].reset(::socket(target_.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!connection->ends[0] || !connection->ends[1]) return;
+  if (to_refuse_ > 0) {
+    --to_refuse_;
+    return close(*connection);
+  }
   connection->open = ::connect(connection->ends[1].get(), target_.get(), target_.size) == 0;
   connections_.push_back(std::move(connection));
 }

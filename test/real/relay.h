@@ -32,6 +32,10 @@ class Relay {
   std::string address() const;
   /// Cuts connection `number` (in the order in which they came, from 0) once `after` bytes more went through it.
   void cut(std::size_t number, std::uint64_t after);
+  /// Resets the next so many connections before a byte went through them, as an acceptor that is overrun does.
+  void refuse(std::size_t count);
+  /// How many of these are left.
+  std::size_t to_refuse() const;
   std::size_t connections() const;
   std::size_t cuts() const;
   /// That went through connection `number`, both ways.
@@ -61,6 +65,7 @@ class Relay {
   mutable base::Mutex mutex_;
   std::vector<std::unique_ptr<Connection>> connections_ HAWSER_GUARDED_BY(mutex_);
   std::size_t cuts_ HAWSER_GUARDED_BY(mutex_) = 0;
+  std::size_t to_refuse_ HAWSER_GUARDED_BY(mutex_) = 0;
   bool stop_ HAWSER_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "../real/relay.h"
+#include "base/address.h"
 #include "base/test_folder.h"
 #include "identity/world_token.h"
 #include "runtime/seed_client.h"
@@ -263,6 +265,27 @@ TEST_P(TokenTest, ASecondClaimantOfARankIsRefusedAndTheWorldForms) {
   }
   opening.insert(opening.begin() + 1, std::move(rank1));
   expect_barrier(std::move(opening));
+}
+
+/// An acceptor that is overrun ends connections without a word, as one without the token does.
+TEST_P(TokenTest, ASeedThatEndsConnectionsIsAskedAgain) {
+  const Result<WorldSeed> seed = WorldSeed::open(agent(), token_);
+  ASSERT_TRUE(seed.has_value()) << seed.error().to_string();
+  const std::string address = seed->address("127.0.0.1");
+  const auto place = base::parse_host_port(address.substr(address.find('@') + 1));
+  ASSERT_TRUE(place.has_value());
+  real::Relay relay(base::numeric_address(*place).value());
+  const identity::WorldToken token = identity::WorldToken::read(token_).value();
+  const auto open = [&] { return runtime::SeedClient::open("seed@" + relay.address(), agent(), 30s, token); };
+  relay.refuse(3);
+  const auto client = open();
+  EXPECT_TRUE(client.has_value()) << client.error().to_string();
+  EXPECT_EQ(relay.to_refuse(), 0U);
+  relay.refuse(100);
+  const auto never = open();
+  ASSERT_FALSE(never.has_value());
+  EXPECT_LT(relay.to_refuse(), 97U) << "it was asked some times,";
+  EXPECT_GE(relay.to_refuse(), 90U) << "and no more";
 }
 
 INSTANTIATE_TEST_SUITE_P(Levels, TokenTest, testing::Values(Security::kDefault, Security::kEncrypt),

@@ -35,6 +35,7 @@ Status ended(const Moved& moved, const Stream& stream) {
 std::string padded(const wire::Hello& hello) {
   std::string bytes = wire::encode(hello);
   bytes.resize(static_cast<std::size_t>(wire::padded(bytes.size())));
+  bytes.shrink_to_fit();  // Each listener keeps one.
   base::store_little_endian(bytes.data() + 4, static_cast<std::uint16_t>(bytes.size() - wire::kHelloPrefix));
   return bytes;
 }

@@ -100,6 +100,8 @@ Result<std::unique_ptr<Backend>> open_tcp(const Context& context, const Params& 
   HAWSER_TRY_ASSIGN(TcpListeners listeners, tcp_listen(options));
   listeners.locator.is_covered = listeners.locator.is_covered || tls.has_identity;
   HAWSER_LOG(context.log, kInfo, "{}: tcp {}", context.identity.name, listeners.chosen);
+  options.listen = {};  // Thousands of agents share a process: what only opening needs is not kept.
+  options.left_out = {};
   return std::unique_ptr<Backend>(new TcpBackend(context, std::move(options), std::move(listeners), std::move(tls)));
 }
 

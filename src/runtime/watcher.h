@@ -1,0 +1,44 @@
+#pragma once
+
+// Watcher: a world, told of what concerns all of its ranks. Calls come under the lane, and may begin and end
+// operations.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include <hawser/peer.h>
+#include <hawser/status.h>
+
+#include "wire/runtime.h"
+
+namespace hawser::runtime {
+
+class Watcher {
+ public:
+  /// The agent closes.
+  virtual void on_close(Instant now) = 0;
+  virtual void on_down(const Peer& peer, const Status& cause) = 0;
+  /// `by` found that it has failed; or has proof that it is dead.
+  virtual void on_failed(const Peer& by, std::uint32_t rank, bool is_dead) = 0;
+  virtual void on_left(const Peer& peer) = 0;
+  virtual void on_revoke(const Peer& by, const Status& why) = 0;
+  virtual void on_agreement(const Peer& by, const wire::RuntimeMessage& message) = 0;
+  /// Whether a message of a collective, which nobody wants, is of another one than this rank called by its number.
+  virtual bool is_misfit(const wire::MessageEnvelope& envelope) = 0;
+  virtual void on_misfit(const Peer& by, const wire::MessageEnvelope& envelope, Instant now) = 0;
+  /// `by`, who called by this number what has this digest, waits for a message of this rank's.
+  virtual void on_check(const Peer& /*by*/, std::uint64_t /*number*/, std::uint64_t /*digest*/, Instant /*now*/) {}
+  /// `by` sends nothing more for this number: kInvalid, it is past it; kDisconnected, it has closed the world.
+  virtual void on_over(const Peer& /*by*/, std::uint64_t /*number*/, Code /*code*/, Instant /*now*/) {}
+  /// `by` has lost these ranks (see court.h), and asks whom this one has.
+  virtual void on_lost(const Peer& /*by*/, std::span<const std::byte> /*lost*/, bool /*asks*/) {}
+  /// `by` opens the world with this topology.
+  virtual void on_topology(const Peer& /*by*/, std::string_view /*topology*/) {}
+
+ protected:
+  ~Watcher() = default;
+};
+
+}  // namespace hawser::runtime

@@ -1,0 +1,55 @@
+#pragma once
+
+// Word: a short message about a world, from one of its ranks to another. A pure value.
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+
+#include <hawser/status.h>
+
+#include "base/bytes.h"
+#include "wire/runtime.h"
+
+namespace hawser::runtime {
+
+struct Word {
+  wire::RuntimeMessage message;
+  std::string text;
+
+  /// With a view of the text as its body, for as long as neither moves nor changes.
+  const wire::RuntimeMessage& whole() {
+    message.body = base::as_bytes(text);
+    return message;
+  }
+};
+
+/// What a peer said of worlds that are not known here yet.
+using EarlyWords = std::deque<Word>;
+
+/// The world is at an end.
+inline Word revoke_word(std::uint64_t world, const Status& why) {
+  return {{.kind = wire::RuntimeKind::kRevoke, .world = world, .code = why.code()},
+          std::string(why.message().substr(0, wire::kRevokeTextMax))};
+}
+
+/// A rank has failed; or, with proof, is dead.
+inline Word failed_word(std::uint64_t world, std::uint32_t rank, bool is_dead) {
+  return {{.kind = wire::RuntimeKind::kFailed, .world = world, .rank = rank, .flag = is_dead}, {}};
+}
+
+/// This rank has done all that it called, and leaves.
+inline Word left_word(std::uint64_t world) { return {{.kind = wire::RuntimeKind::kLeft, .world = world}, {}}; }
+
+/// Did the peer call the same by this number?
+inline Word check_word(std::uint64_t world, std::uint64_t number, std::uint64_t digest) {
+  return {{.kind = wire::RuntimeKind::kCheck, .world = world, .number = number, .digest = digest}, {}};
+}
+
+/// Answers that: nothing comes any more.
+inline Word over_word(std::uint64_t world, std::uint64_t number, Code code) {
+  return {{.kind = wire::RuntimeKind::kOver, .world = world, .code = code, .number = number}, {}};
+}
+
+}  // namespace hawser::runtime

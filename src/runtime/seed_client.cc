@@ -71,8 +71,8 @@ Status not_let_in(std::string_view address, const Status& why) {
   return is_listening(address) ? another_token(address).because(why) : not_reached(why);
 }
 
-/// A seed that does not let somebody in and one that is overrun look alike: the connection ends without a word. So it is
-/// asked some times.
+/// A seed that does not let somebody in and one that is overrun look alike: the connection ends without a word. So it
+/// is asked some times.
 Result<Peer> find_seed(Agent& agent, std::string_view address, Instant until) {
   const Clock& clock = Clock::steady();
   const auto left = [&] { return std::max(until - clock.now(), Duration::zero()); };

@@ -68,9 +68,11 @@ class Core::Rest final : public BackendOpener::Host,
   explicit Rest(Core& core) : core_(core) {}
 
   // BackendOpener asks.
-  std::uint64_t draw() override { return core_.engine.rng().u64(); }
+  std::uint64_t draw() override HAWSER_REQUIRES(in_lane) { return core_.engine.rng().u64(); }
   Status watch_port(int fd) override { return core_.lane.watch_port(fd); }
-  void take_in(OpenBackend&& backend) override { core_.engine.ports().add(std::move(backend)); }
+  void take_in(OpenBackend&& backend) override HAWSER_REQUIRES(in_lane) {
+    core_.engine.ports().add(std::move(backend));
+  }
   void has_more_ways() override HAWSER_REQUIRES(in_lane) {
     core_.engine.graveyard().bury();  // What no backend led to may be reached by this one.
     core_.tell_of_card();
@@ -80,7 +82,7 @@ class Core::Rest final : public BackendOpener::Host,
   void take_submissions(Instant now) override HAWSER_REQUIRES(in_lane) {
     core_.lane.take_submissions(kSubmissionsMax, now);
   }
-  void end_use(const LocalRegion& region, Instant now) override {
+  void end_use(const LocalRegion& region, Instant now) override HAWSER_REQUIRES(in_lane) {
     core_.engine.transfers().cancel_region(region, now);
     core_.engine.bindings().on_own_region_closed(*core_.peer_book.self(), region.entry->index, region.entry->generation,
                                                  now);
@@ -99,29 +101,32 @@ class Core::Rest final : public BackendOpener::Host,
   }
 
   // Those that find peers ask.
-  void on_card_loaded(PeerCore& peer, const CardStore::Change& change) override {
+  void on_card_loaded(PeerCore& peer, const CardStore::Change& change) override HAWSER_REQUIRES(in_lane) {
     core_.engine.exchange().on_loaded(peer, change, core_.now());
   }
   void forget(const PeerCore& peer) override { core_.forget(peer); }
-  void want(const std::shared_ptr<PeerCore>& peer) override {
+  void want(const std::shared_ptr<PeerCore>& peer) override HAWSER_REQUIRES(in_lane) {
     core_.engine.connector().want(core_.engine.sessions().of(peer), core_.now());
   }
   Result<std::string> resolve(std::string_view address, Instant deadline) override {
     return resolve_address(address, deadline);
   }
   Result<std::uint64_t> open(std::string_view address, std::string_view name, const AdmissionTicket& ticket,
-                             Instant deadline) override {
+                             Instant deadline) override HAWSER_REQUIRES(in_lane) {
     return core_.engine.strangers().open(address, name, ticket, deadline, core_.now());
   }
-  AddressFinder::Found take(std::uint64_t number) override { return core_.engine.strangers().take(number); }
-  void drop(std::uint64_t number) override { core_.engine.strangers().drop(number); }
-  void want_card(const std::shared_ptr<PeerCore>& peer) override {
+  AddressFinder::Found take(std::uint64_t number) override HAWSER_REQUIRES(in_lane) {
+    return core_.engine.strangers().take(number);
+  }
+  void drop(std::uint64_t number) override HAWSER_REQUIRES(in_lane) { core_.engine.strangers().drop(number); }
+  void want_card(const std::shared_ptr<PeerCore>& peer) override HAWSER_REQUIRES(in_lane) {
     core_.engine.exchange().want(core_.engine.sessions().of(peer), core_.now());
   }
-  std::uint64_t open_better_path(const std::shared_ptr<PeerCore>& peer, Instant deadline) override {
+  std::uint64_t open_better_path(const std::shared_ptr<PeerCore>& peer, Instant deadline) override
+      HAWSER_REQUIRES(in_lane) {
     return core_.engine.better().open(core_.engine.sessions().of(peer), deadline, core_.now());
   }
-  bool is_opening(const std::shared_ptr<PeerCore>& peer, std::uint64_t serial) override {
+  bool is_opening(const std::shared_ptr<PeerCore>& peer, std::uint64_t serial) override HAWSER_REQUIRES(in_lane) {
     return core_.engine.better().is_opening(core_.engine.sessions().of(peer), serial);
   }
 
@@ -374,6 +379,7 @@ Result<std::shared_ptr<Core>> Core::open(AgentOptions options, std::vector<backe
 }
 
 void Core::disown_after_fork() {
+  assume_in_lane();            // A forked child has one thread.
   keep_ = shared_from_this();  // The child's copy is never destroyed: its destructors would speak for the parent.
   for (OpenBackend& backend : engine.ports().all()) backend.backend->disown_after_fork();
   backend_opener.disown_after_fork();

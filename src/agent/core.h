@@ -88,15 +88,15 @@ class Core : public std::enable_shared_from_this<Core> {
   Inbox inbox;
   Lane lane;
   EngineHost host{*this};
-  Engine engine;
-  AtomicService atomics{engine.carrier(), regions, inbox};  ///< Under the lane's lock, as the engine.
-  std::shared_ptr<Service> tenant;                          ///< Of a layer above (Hooks::tenant); may be null.
-  Presence presence;                                        ///< Under the lane's lock.
-  StatusTeller status_teller{*this};                        ///< Under the lane's lock.
-  metrics::Entry metrics;                                   ///< Where AgentOptions::metrics asked for one.
+  Engine engine HAWSER_GUARDED_BY(in_lane);
+  AtomicService atomics HAWSER_GUARDED_BY(in_lane){engine.carrier(), regions, inbox};
+  std::shared_ptr<Service> tenant;  ///< Of a layer above (Hooks::tenant); may be null.
+  Presence presence;
+  StatusTeller status_teller{*this};
+  metrics::Entry metrics;  ///< Where AgentOptions::metrics asked for one.
 
   // Books: each keeps one kind of things, under a lock of its own.
-  PastFlow past;  ///< Under the lane's lock.
+  PastFlow past HAWSER_GUARDED_BY(in_lane);
   PeerBook peer_book{options.name, options.limits.peers};
   RegionBook region_book;
   RegionNames region_names;
@@ -116,7 +116,7 @@ class Core : public std::enable_shared_from_this<Core> {
   RegionRegistrar region_registrar;
   RegionMaker region_maker;
   GrantEnds grant_ends{lane, regions, grants, region_closer};
-  GrantService grant_service{engine.carrier(), grants, grant_ends};  ///< Under the lane's lock, as the engine.
+  GrantService grant_service{engine.carrier(), grants, grant_ends};
   GrantMaker grant_maker;
   std::unique_ptr<RevocationWatch> revocation_watch;  ///< Null: without a directory or an identity.
   CardIntake card_intake;

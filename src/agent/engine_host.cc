@@ -44,7 +44,10 @@ Status EngineHost::gone_status(const PeerCore& peer, const Status& cause) const 
   return agent::gone_status(peer, cause);
 }
 
-void EngineHost::keep_totals(const Session& session) { core_.past.add(session.flow, session.latency); }
+void EngineHost::keep_totals(const Session& session) {
+  assume_in_lane();  // The engine's rule.
+  core_.past.add(session.flow, session.latency);
+}
 
 std::uint64_t EngineHost::own_revision() const { return core_.own_card.revision(); }
 

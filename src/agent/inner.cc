@@ -52,8 +52,10 @@ bool flush(const Agent& agent, Instant deadline) {
   constexpr Duration kPause = std::chrono::microseconds(100);
   for (;;) {
     bool is_flushed = false;
-    const Status status =
-        under_lane(agent, "flush", [&](Instant) { is_flushed = core_of(agent)->engine.is_flushed(); });
+    const Status status = under_lane(agent, "flush", [&](Instant) {
+      assume_in_lane();
+      is_flushed = core_of(agent)->engine.is_flushed();
+    });
     if (!status.ok() || is_flushed) return is_flushed;
     const Instant at = now(agent);
     if (at >= deadline) return false;

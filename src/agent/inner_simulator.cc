@@ -69,6 +69,7 @@ void close_for_good(const Agent& agent) { core_of(agent)->shutdown.close_for_goo
 
 Duration quiesce_max(const Agent& agent) {
   Duration longest{};
+  const InLaneGuard guard(core_of(agent)->lane);
   for (const OpenBackend& open : core_of(agent)->engine.ports().all()) {
     longest = std::max(longest, open.traits->quiesce_max);
   }

@@ -5,7 +5,8 @@
 // A lane that waits for a message turns millions of times a second, so what it asks each time (`next_deadline`,
 // `has_jobs`) is two words of the part's, no call.
 //
-// Thread rule: under the lane's lock, but for has_jobs and run_jobs. Lifetime: it is there as long as the lane is.
+// Thread rule: under the lane's lock, but for has_jobs and run_jobs, which Clang checks (lane_access.h). Lifetime: it
+// is there as long as the lane is.
 
 #include <atomic>
 #include <cstddef>
@@ -13,6 +14,7 @@
 #include <hawser/time.h>
 
 #include "agent/describe.h"
+#include "agent/lane_access.h"
 
 namespace hawser::agent {
 
@@ -21,12 +23,12 @@ class Part {
   /// Instant::max(): never, unless something happens to it.
   Instant next_deadline() const { return next_.load(std::memory_order_relaxed); }
   /// Does what is due and never waits. Called when `next_deadline` has come. Returns how much was done.
-  virtual std::size_t turn(Instant now) = 0;
-  virtual void describe(const Visitor& visitor) const = 0;
+  virtual std::size_t turn(Instant now) HAWSER_REQUIRES(in_lane) = 0;
+  virtual void describe(const Visitor& visitor) const HAWSER_REQUIRES(in_lane) = 0;
 
   /// Something waits that may take a while: the thread that turned the lane does it without the lane's lock.
   bool has_jobs() const { return has_jobs_.load(std::memory_order_relaxed); }
-  virtual void run_jobs(Instant now) = 0;
+  virtual void run_jobs(Instant now) HAWSER_EXCLUDES(in_lane) = 0;
 
  protected:
   ~Part() = default;

@@ -17,6 +17,7 @@
 
 #include "agent/inner_peers.h"
 #include "agent/inner_plans.h"
+#include "agent/lane_access.h"
 #include "agent/refusals.h"
 #include "agent/region.h"
 #include "backend/backend.h"
@@ -70,6 +71,6 @@ struct PlanCore {
 Result<Plan> pieces_plan(std::string_view call, const std::shared_ptr<Core>& core, const Peer& peer,
                          Operation operation, inner::MadePieces&& made);
 /// As inner::ways_to, for a caller that holds the lane's lock.
-std::vector<inner::Way> ways_of(Core& core, PeerCore& peer);
+std::vector<inner::Way> ways_of(Core& core, PeerCore& peer) HAWSER_REQUIRES(in_lane);
 
 }  // namespace hawser::agent

@@ -36,41 +36,41 @@ class Presence final : public Part {
 
   /// What the directory said about our key before the agent began (nothing: it did not answer). Gives when the agent
   /// was born, by a clock that says `clock_ns`.
-  std::uint64_t begin(const std::optional<DirectoryEvent>& answer, std::uint64_t clock_ns);
+  std::uint64_t begin(const std::optional<DirectoryEvent>& answer, std::uint64_t clock_ns) HAWSER_REQUIRES(in_lane);
   /// Before this is called nothing happens. Waits until the card was published or refused, or the deadline; later that
-  /// goes on in turns. Not under the lane's lock.
-  void open_and_wait(Instant deadline);
+  /// goes on in turns.
+  void open_and_wait(Instant deadline) HAWSER_EXCLUDES(in_lane);
   bool is_open() const { return directory_ != nullptr; }
   /// The card has changed. A thread that arms the lane for a sleep afterwards sees it in `next_deadline`.
-  void ask();
-  void look(Instant now);
-  std::size_t turn(Instant now) override {
+  void ask() HAWSER_REQUIRES(in_lane);
+  void look(Instant now) HAWSER_REQUIRES(in_lane);
+  std::size_t turn(Instant now) override HAWSER_REQUIRES(in_lane) {
     look(now);
     return 0;  // What it did, nobody waits for in a turn.
   }
   /// The card was published, or refused; then the next try is some time later.
-  bool is_settled() const { return !asking_ && (!is_due_ || has_failed_); }
+  bool is_settled() const HAWSER_REQUIRES(in_lane) { return !asking_ && (!is_due_ || has_failed_); }
   /// What was handed in waits for somebody to do it: a few file operations.
-  void run_jobs(Instant now) override;
-  void describe(const Visitor& visitor) const override;
-  void close();
+  void run_jobs(Instant now) override HAWSER_EXCLUDES(in_lane);
+  void describe(const Visitor& visitor) const override HAWSER_REQUIRES(in_lane);
+  void close() HAWSER_REQUIRES(in_lane);
 
  private:
-  void open();
-  void step(Instant now);
-  void take_answer(Instant now);
-  void read();
-  void write(Instant now);
-  void on_read(const DirectoryEvent& answer, Instant now);
-  void on_written(const DirectoryEvent& answer, Instant now);
-  void on_failure(const Status& why, Instant now);
-  void take_value(const DirectoryEntry& entry);
-  void on_own_key(const DirectoryEvent& event);
-  void tell_displaced();
+  void open() HAWSER_REQUIRES(in_lane);
+  void step(Instant now) HAWSER_REQUIRES(in_lane);
+  void take_answer(Instant now) HAWSER_REQUIRES(in_lane);
+  void read() HAWSER_REQUIRES(in_lane);
+  void write(Instant now) HAWSER_REQUIRES(in_lane);
+  void on_read(const DirectoryEvent& answer, Instant now) HAWSER_REQUIRES(in_lane);
+  void on_written(const DirectoryEvent& answer, Instant now) HAWSER_REQUIRES(in_lane);
+  void on_failure(const Status& why, Instant now) HAWSER_REQUIRES(in_lane);
+  void take_value(const DirectoryEntry& entry) HAWSER_REQUIRES(in_lane);
+  void on_own_key(const DirectoryEvent& event) HAWSER_REQUIRES(in_lane);
+  void tell_displaced() HAWSER_REQUIRES(in_lane);
   Instant next_look(Instant now) const;
-  void watch(Instant now);
-  void apply(const DirectoryEvent& event, Instant now);
-  void give_up(const std::string& name, Instant now);
+  void watch(Instant now) HAWSER_REQUIRES(in_lane);
+  void apply(const DirectoryEvent& event, Instant now) HAWSER_REQUIRES(in_lane);
+  void give_up(const std::string& name, Instant now) HAWSER_REQUIRES(in_lane);
   std::string name_of(const std::string& key) const;
   std::string key() const;
 

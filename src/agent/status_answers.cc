@@ -71,7 +71,7 @@ class Walk {
 /// The peers of an agent's sessions, which may go between two slices.
 class SessionList {
  public:
-  void begin(const Core& core) {
+  void begin(const Core& core) HAWSER_REQUIRES(in_lane) {
     ids_.clear();
     at_ = 0;
     for (const Session* session : core.engine.sessions().all()) ids_.push_back(session->peer->incarnation);
@@ -140,6 +140,7 @@ class Describe final : public StatusAnswer {
     if (core == nullptr) return next_agent(out);
     Json head;
     const Walk::Got got = walk_.under_lane(*core, now, [&] {
+      assume_in_lane();
       head = status_head(*core, core->status_teller.opened_at_ns(), now);
       sessions_.begin(*core);
       waiting_.clear();
@@ -159,8 +160,10 @@ class Describe final : public StatusAnswer {
     std::vector<Json> rows;
     std::vector<std::shared_ptr<PeerCore>> held;
     const Walk::Got got = walk_.under_lane(*core, now, [&] {
-      sessions_.slice(*core, kPeersAtOnce, &held,
-                      [&](Session& session) { rows.push_back(status_row(*core, session, true)); });
+      sessions_.slice(*core, kPeersAtOnce, &held, [&](Session& session) {
+        assume_in_lane();
+        rows.push_back(status_row(*core, session, true));
+      });
     });
     if (got != Walk::Got::kIt) return without_lane(got, *core, out);
     for (Json& row : rows) add(out, {{"peer", std::move(row)}});
@@ -245,7 +248,7 @@ class Metrics final : public StatusAnswer {
   }
 
   /// The sessions that get samples of their own: those that moved most.
-  void choose(const Core& core) {
+  void choose(const Core& core) HAWSER_REQUIRES(in_lane) {
     std::vector<const Session*> most(core.engine.sessions().all().begin(), core.engine.sessions().all().end());
     const std::size_t count = std::min(most.size(), kMetricPeersMax - listed_in_all_);
     const auto moved = [](const Session* session) { return session->flow.bytes_written + session->flow.bytes_read; };

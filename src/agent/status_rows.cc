@@ -13,7 +13,7 @@ namespace {
 using Json = nlohmann::json;
 
 /// Each backend that opened, and why it does not lead to the peer; an empty reason: it does, or was not tried yet.
-Json ways_json(Core& core, PeerCore& peer) {
+Json ways_json(Core& core, PeerCore& peer) HAWSER_REQUIRES(in_lane) {
   Json ways = Json::array();
   for (const inner::Way& way : ways_of(core, peer)) {
     Json row = {{"backend", way.backend}};

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/describe.h"
+#include "agent/lane_access.h"
 
 namespace hawser::agent {
 
@@ -20,9 +21,9 @@ class Core;
 struct Session;
 
 /// The agent's identity and its totals. `opened_at_ns`: since 1970.
-nlohmann::json status_head(Core& core, std::int64_t opened_at_ns, Instant now);
+nlohmann::json status_head(Core& core, std::int64_t opened_at_ns, Instant now) HAWSER_REQUIRES(in_lane);
 /// A session and its paths; with `explained` also each backend, and why it does not lead to the peer.
-nlohmann::json status_row(Core& core, const Session& session, bool explained);
+nlohmann::json status_row(Core& core, const Session& session, bool explained) HAWSER_REQUIRES(in_lane);
 
 /// A Waiting that is kept.
 struct WaitingRow {
@@ -35,7 +36,7 @@ struct WaitingRow {
 };
 nlohmann::json json_of(const WaitingRow& row);
 /// All that waits in the agent for something.
-void describe_all(const Core& core, const Visitor& visitor);
+void describe_all(const Core& core, const Visitor& visitor) HAWSER_REQUIRES(in_lane);
 
 /// On one line; bytes that are no UTF-8 are replaced.
 std::string one_line(const nlohmann::json& json);

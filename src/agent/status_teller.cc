@@ -67,6 +67,7 @@ void StatusTeller::open() {
   core_.lane.show_on(*page_);
   page_->worked(core_.now());
   if (core_.options.status_socket) open_socket(*folder);
+  const InLaneGuard guard(core_.lane);
   (void)turn(core_.now());  // So that it has its name from the beginning.
 }
 

@@ -39,7 +39,7 @@ class StatusTeller final : public Part {
   void open();
   /// The page goes, and the place at the process's status socket. The lane may show its turns on.
   void close();
-  std::size_t turn(Instant now) override;
+  std::size_t turn(Instant now) override HAWSER_REQUIRES(in_lane);
   void run_jobs(Instant) override {}
   void describe(const Visitor&) const override {}
   /// The path of the page; empty: there is none.
@@ -55,9 +55,9 @@ class StatusTeller final : public Part {
  private:
   /// A number that stays while counters, sessions and paths do. Nothing while somebody waits for something. Reasons why
   /// no better path leads to a peer are not in it: they may be kQuietPeriod old.
-  std::optional<std::uint64_t> stamp() const;
-  std::string text(Instant now) const;
-  std::string text(Instant now, std::size_t explained) const;
+  std::optional<std::uint64_t> stamp() const HAWSER_REQUIRES(in_lane);
+  std::string text(Instant now) const HAWSER_REQUIRES(in_lane);
+  std::string text(Instant now, std::size_t explained) const HAWSER_REQUIRES(in_lane);
   void open_socket(const std::string& folder);
 
   Core& core_;

@@ -240,8 +240,8 @@ bool Connection::move_to(const Route& route, Instant now) {
 
 /// ngtcp2 sends to an opener's new address at once, three times what came from there at most. For all others here the
 /// opener is where it was until the new address has answered.
-int Connection::path_checked(ngtcp2_conn*, std::uint32_t, const ngtcp2_path* path,
-                             ngtcp2_path_validation_result result, void* self) {
+int Connection::path_checked(ngtcp2_conn*, std::uint32_t, const ngtcp2_path* path, ngtcp2_path_validation_result result,
+                             void* self) {
   auto& connection = *static_cast<Connection*>(self);
   if (connection.is_opener_ || result != NGTCP2_PATH_VALIDATION_RESULT_SUCCESS) return 0;
   connection.route_ = {.local = address_from(path->local), .remote = address_from(path->remote)};

@@ -445,6 +445,11 @@ TEST_F(QuicMove, ATransferGoesOnWhereTheOpenersHostGetsAnotherAddress) {
   EXPECT_LT(followed_at - moved_at, std::chrono::milliseconds(100));
   EXPECT_TRUE(is_same_address(pair.opener.connection->route().local, other));
   EXPECT_NE(pair.acceptor.connection->describe().find("10.0.0.3:1001"), std::string::npos);
+  pair.run([] { return false; }, std::chrono::seconds(5));
+  for (const TestPair::Side* side : {&pair.opener, &pair.acceptor}) {  // What the new route takes was probed again.
+    EXPECT_NE(side->connection->condition().find("datagrams of 1452 bytes"), std::string::npos)
+        << side->connection->condition();
+  }
 }
 
 // An opener that only reads has nothing to be answered but its heartbeats.
@@ -475,14 +480,16 @@ TEST_F(QuicMove, ManyMovesInBadWeatherLoseNothing) {
     TestPair pair(seed, {.lost = 0.03, .doubled = 0.03, .changed = 0.02, .cut = 0.01, .late = 0.1});
     ASSERT_TRUE(meet(pair)) << seed;
     for (std::uint16_t move = 1; move <= 6; ++move) {
-      EXPECT_TRUE(exchange(pair, stream_bytes(200'000), [&](std::size_t came) {
-        if (came < 100'000u) return;
-        if (move % 2 == 0) {  // Something between them exchanges addresses, and then other ones.
-          pair.seen = at("10.9.0.1", static_cast<std::uint16_t>(5000 + move));
-        } else {
-          pair.home = at("10.0.0.3", static_cast<std::uint16_t>(1000 + move));
-        }
-      })) << seed << ", move " << move << ": " << pair.opener.connection->why().to_string();
+      EXPECT_TRUE(exchange(pair, stream_bytes(200'000),
+                           [&](std::size_t came) {
+                             if (came < 100'000u) return;
+                             if (move % 2 == 0) {  // Something between them exchanges addresses, and then other ones.
+                               pair.seen = at("10.9.0.1", static_cast<std::uint16_t>(5000 + move));
+                             } else {
+                               pair.home = at("10.0.0.3", static_cast<std::uint16_t>(1000 + move));
+                             }
+                           }))
+          << seed << ", move " << move << ": " << pair.opener.connection->why().to_string();
       pair.run([] { return false; }, std::chrono::seconds(5));  // Two at once may be too much for a connection.
       EXPECT_TRUE(is_same_address(opener_of(pair), pair.seen.value_or(pair.home))) << seed << ", move " << move;
     }

@@ -65,8 +65,8 @@ class Session {
   Result<std::size_t> read(std::span<const iovec> parts);
   /// The peer said that it says no more. An end of the socket without it may be an attacker's.
   bool is_done() const { return is_done_; }
-  /// What is written from now on has other keys, and the peer is asked for the same. GnuTLS does so by itself after 2^24
-  /// records.
+  /// What is written from now on has other keys, and the peer is asked for the same. GnuTLS does so by itself after
+  /// 2^24 records.
   Status renew_keys();
   /// Tells the peer that no more comes.
   void say_done();

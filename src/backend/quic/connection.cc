@@ -249,6 +249,7 @@ int Connection::path_checked(ngtcp2_conn*, std::uint32_t, const ngtcp2_path* pat
 }
 
 std::size_t Connection::probes_sent() const {
+  if (!is_opener_) return 0;  // Nobody asks.
   ngtcp2_conn_stat stat = {};
   library_.conn_get_conn_stat_versioned(connection_, NGTCP2_CONN_STAT_VERSION, &stat);
   return stat.pto_count;

@@ -7,8 +7,9 @@
 // not compare.
 //
 // --tls 1 runs the backend over TLS, too, in the same rounds. Its ceiling is the sum of the time that the backend takes
-// without it and of what GnuTLS alone takes for so many bytes, sealing on one core while the other opens. --quic 1 runs
-// the backend quic in the same rounds, too, beside the same ceiling.
+// without it and of what a TLS session alone takes for so many bytes, sealing on one core while the other opens. It
+// prints first what of the processor such a session takes. --quic 1 runs the backend quic in the same rounds, too,
+// beside the same ceiling.
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -17,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -434,8 +436,19 @@ bool verify(const Shape& shape, const std::byte* mine, const std::byte* theirs) 
 
 // ---- GnuTLS alone
 
-/// Nanoseconds for one byte where one core seals and another opens records of 16 KiB: the slower of the two.
-double gnutls_ns_per_byte() {
+std::int64_t own_cpu_ns() {
+  timespec at = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &at);
+  return at.tv_sec * 1'000'000'000 + at.tv_nsec;
+}
+
+/// Nanoseconds for one byte of records of 16 KiB.
+struct TlsAlone {
+  double slower = 0;  ///< Where one core seals and another opens.
+  double sealing_cpu = 0, opening_cpu = 0;
+};
+
+TlsAlone measure_tls_alone() {
   constexpr std::size_t kBytes = 256u << 20;
   const auto open = [](tls::End end) {
     return tls::Session::open(tls::Credentials::make(tls::KeyPair::make()).value(), end).value();
@@ -453,19 +466,24 @@ double gnutls_ns_per_byte() {
   }
   std::vector<std::byte> plain(64 << 10), back(64 << 10);
   const iovec from = {plain.data(), plain.size()}, to = {back.data(), back.size()};
-  std::int64_t sealing = 0, opening = 0;
+  std::int64_t sealing = 0, opening = 0, sealing_cpu = 0, opening_cpu = 0;
   for (std::size_t moved = 0; moved < kBytes;) {
-    const std::int64_t began = now_ns();
+    const std::int64_t began = now_ns(), cpu_began = own_cpu_ns();
     moved += sealer->write({&from, 1}).value();
+    sealing_cpu += own_cpu_ns() - cpu_began;
     sealing += now_ns() - began;
     while (!sealer->to_send().empty()) {
       carry(*sealer, *opener);
-      const std::int64_t there = now_ns();
+      const std::int64_t there = now_ns(), cpu_there = own_cpu_ns();
       while (opener->read({&to, 1}).value() > 0) continue;
+      opening_cpu += own_cpu_ns() - cpu_there;
       opening += now_ns() - there;
     }
   }
-  return static_cast<double>(std::max(sealing, opening)) / static_cast<double>(kBytes);
+  const auto of_a_byte = [](std::int64_t ns) { return static_cast<double>(ns) / static_cast<double>(kBytes); };
+  return {.slower = of_a_byte(std::max(sealing, opening)),
+          .sealing_cpu = of_a_byte(sealing_cpu),
+          .opening_cpu = of_a_byte(opening_cpu)};
 }
 
 // Whether the two cores share a cache: the round trip of one line.
@@ -504,7 +522,7 @@ struct Covered {
     const Quantiles its = quantiles(run_hawser(shape, mine, theirs, over));
     p50.push_back(its.p50), p99.push_back(its.p99);
     const double bytes = shape.ping_pong ? 0 : static_cast<double>(shape.block * shape.blocks);
-    ceiling.push_back(our_p50 + bytes * gnutls_ns_per_byte());
+    ceiling.push_back(our_p50 + bytes * measure_tls_alone().slower);
   }
   void print(const Shape& shape) const {
     const double own = quantiles(p50).p50, best = quantiles(ceiling).p50;
@@ -552,6 +570,11 @@ int run(int argc, char** argv) {
   }
   const Over clear = {.params = params};
   std::vector<Covered> covered;
+  if (has_tls) {
+    const TlsAlone alone = measure_tls_alone();
+    printf("TLS alone, processor time of a byte: sealing %.3f ns, opening %.3f ns\n", alone.sealing_cpu,
+           alone.opening_cpu);
+  }
   if (has_tls) covered.push_back({.name = "tls", .over = {.params = params, .security = Security::kEncrypt}});
 #ifdef HAWSER_WITH_QUIC
   // Without a card both ends open to everybody: that costs one round trip more, once.

@@ -122,6 +122,90 @@ TEST_F(SessionTest, EachEndLearnsTheOthersKeyAndBothTheSameBinding) {
   EXPECT_NE(opener_->describe().find("AES-128-GCM"), std::string::npos) << opener_->describe();
 }
 
+// GnuTLS takes new keys by itself after 2^24 records.
+TEST_F(SessionTest, NewKeysInTheMiddleChangeNothing) {
+  shake();
+  Bytes bytes = pattern(200'000, 11);
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(pass(bytes, 3), bytes) << i;
+    ASSERT_TRUE(opener_->renew_keys().ok());
+    EXPECT_EQ(pass(bytes, 3), bytes) << i << ": under its new keys";
+    std::swap(opener_, acceptor_);  // It was asked for new ones, too.
+  }
+}
+
+TEST_F(SessionTest, NewKeysInOneBatchWithWhatIsBeforeAndBehindThem) {
+  shake();
+  Bytes before = pattern(20'000, 12), behind = pattern(20'000, 13);
+  const iovec first = part_of(before), second = part_of(behind);
+  ASSERT_EQ(opener_->write({&first, 1}).value(), before.size());
+  ASSERT_TRUE(opener_->renew_keys().ok());
+  ASSERT_EQ(opener_->write({&second, 1}).value(), behind.size());
+  opener_->say_done();
+  Bytes got;
+  while (!opener_->to_send().empty()) {
+    carry(*opener_, *acceptor_, 1000);
+    const Bytes some = read_all(*acceptor_).value();
+    got.insert(got.end(), some.begin(), some.end());
+  }
+  before.insert(before.end(), behind.begin(), behind.end());
+  EXPECT_EQ(got, before);
+  EXPECT_TRUE(acceptor_->is_done());
+}
+
+TEST_F(SessionTest, PartsOfAnySizeAreFilledInOrder) {
+  shake();
+  base::Rng rng(14);
+  Bytes bytes = pattern(300'000, 15), got;
+  std::size_t sent = 0;
+  while (got.size() < bytes.size()) {
+    const iovec next = {bytes.data() + sent, std::min<std::size_t>(1 + rng.below(40'000), bytes.size() - sent)};
+    sent += next.iov_len == 0 ? 0 : opener_->write({&next, 1}).value();
+    carry(*opener_, *acceptor_, 1 + rng.below(50'000));
+    std::vector<Bytes> rooms;
+    std::vector<iovec> parts;
+    for (int i = 0; i < 4; ++i) rooms.emplace_back(rng.below(i % 2 == 0 ? 30 : 40'000));
+    for (Bytes& room : rooms) parts.push_back(part_of(room));
+    std::size_t count = acceptor_->read(parts).value();
+    for (const Bytes& room : rooms) {
+      const std::size_t here = std::min(count, room.size());
+      got.insert(got.end(), room.begin(), room.begin() + static_cast<std::ptrdiff_t>(here));
+      count -= here;
+    }
+  }
+  EXPECT_EQ(got, bytes);
+}
+
+// A record without its last bytes, or of a length that no record has, ends the session where it stands.
+TEST_F(SessionTest, ARecordOfAWrongLengthBreaksTheSession) {
+  for (const int changed : {3, 4}) {
+    SetUp();
+    shake();
+    Bytes bytes = pattern(10'000, 16);
+    const iovec part = part_of(bytes);
+    ASSERT_EQ(opener_->write({&part, 1}).value(), bytes.size());
+    Bytes sealed(opener_->to_send().begin(), opener_->to_send().end());
+    sealed[static_cast<std::size_t>(changed)] ^= std::byte{0xff};
+    sealed.resize(sealed.size() + 70'000);
+    Result<Bytes> got = Bytes();
+    for (std::size_t at = 0; got && at < sealed.size();) {
+      const std::span<std::byte> room = acceptor_->room();
+      const std::size_t size = std::min(room.size(), sealed.size() - at);
+      ASSERT_GT(size, 0u);
+      std::memcpy(room.data(), sealed.data() + at, size);
+      acceptor_->came(size);
+      at += size;
+      got = read_all(*acceptor_);
+      if (got) {
+        ASSERT_TRUE(got->empty());
+      }
+    }
+    ASSERT_FALSE(got) << changed;
+    EXPECT_EQ(got.error().code(), Code::kCorrupt) << got.error().to_string();
+    EXPECT_FALSE(read_all(*acceptor_)) << "it stays broken";
+  }
+}
+
 TEST_F(SessionTest, EachSessionHasABindingOfItsOwn) {
   shake();
   const Session::Binding first = opener_->binding();

@@ -262,6 +262,78 @@ def test_a_cable_that_loses_packets_changes_nothing_but_time(bad_cable, tmp_path
         a.kill(), b.kill()
 
 
+# One side reads and writes until it is told to stop; the other only lends its memory.
+MOVES = """
+import os, sys, time
+import numpy, hawser
+
+role, folder, size = sys.argv[1], sys.argv[2], int(sys.argv[3])
+other = {"a": "b", "b": "a"}[role]
+agent = hawser.Agent(role, backends=["quic"])
+own = agent.empty(size, numpy.uint8, name="m")
+with open(f"{folder}/{role}.part", "wb") as card:
+    card.write(agent.card())
+os.rename(f"{folder}/{role}.part", f"{folder}/{role}")
+while not os.path.exists(f"{folder}/{other}"):
+    time.sleep(0.02)
+if role == "a":
+    peer = agent.add_peer(open(f"{folder}/b", "rb").read())
+    got = agent.empty(size, numpy.uint8, name="got")
+    rounds = 0
+    while not os.path.exists(f"{folder}/over"):
+        own[:] = rounds % 251
+        began = time.monotonic()
+        agent.write(peer, own, peer.range("m", 0, size)).wait(60)
+        agent.read(peer, peer.range("m", 0, size), got).wait(60)
+        assert (got == own).all(), rounds
+        rounds += 1
+        with open(f"{folder}/rounds", "a") as times:
+            print(time.monotonic() - began, file=times)
+    print(agent.explain(agent.plan_write(peer, own, peer.range("m", 0, size))).replace("\\n", " "), flush=True)
+    open(f"{folder}/done", "w").close()
+else:
+    while not os.path.exists(f"{folder}/done"):
+        time.sleep(0.02)
+    print(sum(each["let_in"] for each in agent.counters()["admissions"]), flush=True)
+"""
+
+
+def test_a_transfer_goes_on_where_the_openers_host_gets_another_address(hosts, tmp_path, record_property):  # noqa: F811
+    def rounds():
+        text = (tmp_path / "rounds").read_text() if (tmp_path / "rounds").exists() else ""
+        return [float(line) for line in text.split("\n")[:-1]]
+
+    def go_on(count):
+        """The longest of so many rounds."""
+        known = len(rounds())
+        eventually(lambda: len(rounds()) >= known + count or a.poll() is not None, 60)
+        return max(rounds()[known:], default=0)
+
+    def replace(old, new, pause=0):
+        subprocess.run(["ip", "-n", hosts[0], "addr", "del", f"{old}/24", "dev", "cable"], check=True)
+        time.sleep(pause)
+        subprocess.run(["ip", "-n", hosts[0], "addr", "add", f"{new}/24", "dev", "cable"], check=True)
+
+    environment = {"HAWSER_LISTEN": "auto", "HAWSER_HEARTBEAT": "1s"}
+    a, b = [start_python(host, MOVES, role, str(tmp_path), str(SIZE), **environment) for host, role in zip(hosts, "ab")]
+    try:
+        go_on(5)
+        held = []
+        for old, new, pause in (("1", "7", 0), ("7", "8", 0.5), ("8", "8", 0.2), ("8", "9", 0)):
+            replace(f"10.78.0.{old}", f"10.78.0.{new}", pause)
+            held.append(f"{old} to {new}: {go_on(5) - pause:.2f} s")
+        record_property("held up beside the time without an address", ", ".join(held))
+        print("held up beside the time without an address:", ", ".join(held))
+        (tmp_path / "over").touch()
+        out, err = a.communicate(timeout=PATIENCE)
+        assert a.returncode == 0 and "10.78.0.9" in out, out + err
+        said, err = b.communicate(timeout=PATIENCE)
+        assert b.returncode == 0, said + err
+        assert said == "1\n", f"the path was replaced: {said} sessions"
+    finally:
+        a.kill(), b.kill()
+
+
 # Messages there and back while writes go on all the time; times in us.
 PINGS = """
 import os, sys, time

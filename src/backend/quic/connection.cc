@@ -108,6 +108,7 @@ ngtcp2_callbacks Connection::callbacks(const Ngtcp2& library) {
   table.get_new_connection_id = make_id;
   table.remove_connection_id = drop_id;
   table.recv_stateless_reset = forgotten;
+  table.path_validation = path_checked;
   return table;
 }
 
@@ -137,7 +138,8 @@ ngtcp2_transport_params Connection::params() const {
   params.max_idle_timeout = static_cast<ngtcp2_duration>(options_.idle_timeout.count());
   params.max_udp_payload_size = 65'527;
   params.max_ack_delay = static_cast<ngtcp2_duration>(std::chrono::nanoseconds(kAckDelay).count());
-  params.active_connection_id_limit = 2;
+  // Each address that an opener goes on from takes one, and further ones come once somebody hears it there.
+  params.active_connection_id_limit = is_opener_ ? 4 : 2;
   return params;
 }
 
@@ -212,6 +214,8 @@ Status Connection::init_acceptor(const First& first, Instant now) {
 
 void Connection::take(const Route& route, std::span<const std::byte> datagram, Instant now) {
   if (state_ == State::kEnded) return;
+  // An opener that has proven nothing has no reason to move, and no right to have others' addresses written to.
+  if (!is_opener_ && !is_trusted_ && !is_same_route(route, route_)) return;
   Route from = route;
   const ngtcp2_path path = path_of(from);
   const ngtcp2_pkt_info info = {};
@@ -219,12 +223,43 @@ void Connection::take(const Route& route, std::span<const std::byte> datagram, I
   const int error = library_.conn_read_pkt_versioned(connection_, &path, NGTCP2_PKT_INFO_VERSION, &info,
                                                      raw(datagram.data()), datagram.size(), stamp(now));
   is_dirty = true;
-  if (error != 0) fail_by(error, now);
+  if (error != 0) return fail_by(error, now);
+  probes_ = 0;
+}
+
+bool Connection::move_to(const Route& route, Instant now) {
+  if (state_ != State::kUp) return false;
+  Route to = route;
+  const ngtcp2_path path = path_of(to);
+  if (library_.conn_initiate_immediate_migration(connection_, &path, stamp(now)) != 0) return false;
+  route_ = route;
+  probes_ = 0;
+  settle(now);
+  return true;
+}
+
+/// ngtcp2 sends to an opener's new address at once, three times what came from there at most. For all others here the
+/// opener is where it was until the new address has answered.
+int Connection::path_checked(ngtcp2_conn*, std::uint32_t, const ngtcp2_path* path, ngtcp2_path_validation_result result,
+                             void* self) {
+  auto& connection = *static_cast<Connection*>(self);
+  if (connection.is_opener_ || result != NGTCP2_PATH_VALIDATION_RESULT_SUCCESS) return 0;
+  connection.route_ = {.local = address_from(path->local), .remote = address_from(path->remote)};
+  return 0;
+}
+
+std::size_t Connection::probes_sent() const {
+  if (!is_opener_) return 0;  // Nobody asks.
+  ngtcp2_conn_stat stat = {};
+  library_.conn_get_conn_stat_versioned(connection_, NGTCP2_CONN_STAT_VERSION, &stat);
+  return stat.pto_count;
 }
 
 void Connection::on_due(Instant now) {
   if (state_ == State::kEnded) return;
+  const std::size_t before = probes_sent();
   const int error = library_.conn_handle_expiry(connection_, stamp(now));
+  if (probes_sent() > before) ++probes_;
   if (error != 0) {
     fail_by(error, now);
   } else {

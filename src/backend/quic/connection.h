@@ -120,6 +120,7 @@ class Connection {
   /// Once it ended: why; good for an end that both wanted.
   const Status& why() const { return why_; }
   bool is_opener() const { return is_opener_; }
+  /// An acceptor's remote end is an address that has answered: datagrams from elsewhere alone do not change it.
   const Route& route() const { return route_; }
 
   void take(const Route& route, std::span<const std::byte> datagram, Instant now);
@@ -127,6 +128,10 @@ class Connection {
   void settle(Instant now);
   Instant due() const { return due_; }
   void on_due(Instant now);
+  /// An opener's: nothing came since it asked twice for an answer. Perhaps this host has another address now.
+  bool is_unanswered() const { return is_opener_ && state_ == State::kUp && probes_ >= kProbesUnanswered; }
+  /// An opener's: goes on by that route. False: the peer does not let it, or does not know yet that it may.
+  bool move_to(const Route& route, Instant now);
   /// The kernel takes datagrams again.
   void on_writable(Instant now);
   /// The peer has proven who it is. From now on what came counts as taken for the connection's window, though not for
@@ -161,6 +166,8 @@ class Connection {
   bool is_dirty = false;
 
  private:
+  static constexpr std::size_t kProbesUnanswered = 2;
+
   Connection(ConnectionSet& set, PacketSender& sender, const Route& route, const ConnectionOptions& options);
   Status init_opener(std::span<const std::byte> token, Instant now);
   Status init_acceptor(const First& first, Instant now);
@@ -170,6 +177,7 @@ class Connection {
   ngtcp2_transport_params params() const;
   void pump(Flow* flow, Instant now);
   ngtcp2_ssize write_one(Flow* flow, std::span<std::byte> room, Route* route, Instant now);
+  std::size_t probes_sent() const;
   void note_came(std::size_t bytes);
   void note_taken(std::size_t bytes);
   void tell_room();
@@ -198,6 +206,8 @@ class Connection {
   static int make_id(ngtcp2_conn*, ngtcp2_cid* id, std::uint8_t* token, std::size_t size, void* self);
   static int drop_id(ngtcp2_conn*, const ngtcp2_cid* id, void* self);
   static int forgotten(ngtcp2_conn*, const ngtcp2_pkt_stateless_reset*, void* self);
+  static int path_checked(ngtcp2_conn*, std::uint32_t flags, const ngtcp2_path* path,
+                          ngtcp2_path_validation_result result, void* self);
 
   ConnectionSet& set_;
   const Ngtcp2& library_;
@@ -213,6 +223,7 @@ class Connection {
   std::vector<std::unique_ptr<Flow>> flows_;
   std::vector<std::string> ids_;
   Instant due_ = Instant::max();
+  std::size_t probes_ = 0;     ///< Sent since something came (RFC 9002, section 6.2).
   bool is_forgotten_ = false;  ///< The peer says that it does not know this connection.
   bool is_trusted_ = false;
   std::size_t unread_ = 0;  ///< What came and was not read,

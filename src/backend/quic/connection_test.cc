@@ -391,6 +391,226 @@ TEST_F(QuicConnection, WhatTheKernelDoesNotTakeNowGoesLater) {
   }));
 }
 
+// ---- Other addresses.
+
+class QuicMove : public QuicConnection {
+ protected:
+  static base::SocketAddress at(const char* host, std::uint16_t port) {
+    return base::numeric_address({host, port}).value();
+  }
+  static const base::SocketAddress& opener_of(const TestPair& pair) { return pair.acceptor.connection->route().remote; }
+  /// Both sides send `bytes` to each other; the opener a word every 250 ms beside, as sessions do. `step` is called
+  /// with how many bytes have come in all. Whether all came, as they were.
+  static bool exchange(TestPair& pair, std::vector<std::byte> bytes, const std::function<void(std::size_t)>& step) {
+    Flow &there = *pair.opener.connection->open_flow(), &words = *pair.opener.connection->open_flow();
+    std::vector<std::byte> hello = stream_bytes(1), told, to_acceptor, to_opener;
+    std::size_t at = 0, back_at = 0, said = 0;
+    Instant word_at = pair.now();
+    const bool is_done = pair.run(
+        [&] {
+          if (pair.now() >= word_at) word_at = pair.now() + std::chrono::milliseconds(250), said = 0;
+          write_some(pair, pair.opener, words, hello, said);
+          write_some(pair, pair.opener, there, bytes, at);
+          for (Flow* flow : pair.acceptor.opened) {
+            if (flow->id == words.id) read_some(pair.acceptor, *flow, told);
+            if (flow->id != there.id) continue;
+            read_some(pair.acceptor, *flow, to_acceptor);
+            write_some(pair, pair.acceptor, *flow, bytes, back_at);
+          }
+          read_some(pair.opener, there, to_opener);
+          step(to_acceptor.size() + to_opener.size());
+          return to_acceptor.size() >= bytes.size() && to_opener.size() >= bytes.size();
+        },
+        std::chrono::seconds(60));
+    return is_done && to_acceptor == bytes && to_opener == bytes;
+  }
+  /// Up, and let in.
+  static bool meet(TestPair& pair) {
+    if (!pair.come_up()) return false;
+    pair.acceptor.connection->trust();
+    return carry(pair, stream_bytes(1000));
+  }
+};
+
+TEST_F(QuicMove, ATransferGoesOnWhereTheOpenersHostGetsAnotherAddress) {
+  TestPair pair(20);
+  ASSERT_TRUE(meet(pair));
+  const base::SocketAddress other = at("10.0.0.3", 1001);
+  Instant moved_at = Instant::max(), followed_at = Instant::max();
+  EXPECT_TRUE(exchange(pair, stream_bytes(6'000'000), [&](std::size_t came) {
+    if (came > 1'000'000 && moved_at == Instant::max()) pair.home = other, moved_at = pair.now();
+    if (is_same_address(opener_of(pair), other)) followed_at = std::min(followed_at, pair.now());
+  }));
+  ASSERT_NE(followed_at, Instant::max());
+  EXPECT_LT(followed_at - moved_at, std::chrono::milliseconds(100));
+  EXPECT_TRUE(is_same_address(pair.opener.connection->route().local, other));
+  EXPECT_NE(pair.acceptor.connection->describe().find("10.0.0.3:1001"), std::string::npos);
+  pair.run([] { return false; }, std::chrono::seconds(5));
+  for (const TestPair::Side* side : {&pair.opener, &pair.acceptor}) {  // What the new route takes was probed again.
+    EXPECT_NE(side->connection->condition().find("datagrams of 1452 bytes"), std::string::npos)
+        << side->connection->condition();
+  }
+}
+
+// An opener that only reads has nothing to be answered but its heartbeats.
+TEST_F(QuicMove, WhoOnlyReadsGoesOn) {
+  TestPair pair(21);
+  ASSERT_TRUE(meet(pair));
+  Flow& flow = *pair.opener.connection->open_flow();
+  std::vector<std::byte> word = stream_bytes(1), bytes = stream_bytes(3'000'000), got;
+  std::size_t said = 0, at_byte = 0;
+  Instant word_at = pair.now();
+  const std::size_t known = pair.acceptor.opened.size();
+  EXPECT_TRUE(pair.run([&] {
+    if (pair.now() >= word_at) word_at = pair.now() + std::chrono::milliseconds(250), said = 0;
+    write_some(pair, pair.opener, flow, word, said);
+    if (pair.acceptor.opened.size() > known) {
+      write_some(pair, pair.acceptor, *pair.acceptor.opened[known], bytes, at_byte);
+    }
+    read_some(pair.opener, flow, got);
+    if (got.size() > 1'000'000) pair.home = at("10.0.0.3", 1001);
+    return got.size() >= bytes.size();
+  }));
+  EXPECT_EQ(got, bytes);
+  EXPECT_TRUE(is_same_address(opener_of(pair), pair.home));
+}
+
+TEST_F(QuicMove, ManyMovesInBadWeatherLoseNothing) {
+  for (std::uint64_t seed = 30; seed < 42; ++seed) {
+    TestPair pair(seed, {.lost = 0.03, .doubled = 0.03, .changed = 0.02, .cut = 0.01, .late = 0.1});
+    ASSERT_TRUE(meet(pair)) << seed;
+    for (std::uint16_t move = 1; move <= 6; ++move) {
+      EXPECT_TRUE(exchange(pair, stream_bytes(200'000),
+                           [&](std::size_t came) {
+                             if (came < 100'000u) return;
+                             if (move % 2 == 0) {  // Something between them exchanges addresses, and then other ones.
+                               pair.seen = at("10.9.0.1", static_cast<std::uint16_t>(5000 + move));
+                             } else {
+                               pair.home = at("10.0.0.3", static_cast<std::uint16_t>(1000 + move));
+                             }
+                           }))
+          << seed << ", move " << move << ": " << pair.opener.connection->why().to_string();
+      pair.run([] { return false; }, std::chrono::seconds(5));  // Two at once may be too much for a connection.
+      EXPECT_TRUE(is_same_address(opener_of(pair), pair.seen.value_or(pair.home))) << seed << ", move " << move;
+    }
+  }
+}
+
+TEST_F(QuicMove, ATranslatorThatTakesAnotherPortIsFollowed) {
+  TestPair pair(22);
+  ASSERT_TRUE(meet(pair));
+  const base::SocketAddress before = at("192.0.2.1", 4000), after = at("192.0.2.1", 4001);
+  pair.seen = before;
+  ASSERT_TRUE(carry(pair, stream_bytes(100'000)));
+  ASSERT_TRUE(is_same_address(opener_of(pair), before));
+  const Instant began = pair.now();
+  EXPECT_TRUE(exchange(pair, stream_bytes(3'000'000), [&](std::size_t came) {
+    if (came > 1'000'000) pair.seen = after;
+  }));
+  EXPECT_TRUE(is_same_address(opener_of(pair), after));
+  EXPECT_TRUE(is_same_address(pair.opener.connection->route().local, pair.home)) << "it has not moved";
+  EXPECT_LT(pair.now() - began, std::chrono::seconds(5));
+}
+
+// Whoever sees a datagram can send it from elsewhere, sooner than it comes by itself.
+TEST_F(QuicMove, ADatagramThatSomebodySendsFromElsewhereMovesNothing) {
+  for (const bool is_first : {true, false}) {
+    TestPair pair(23);
+    ASSERT_TRUE(meet(pair));
+    const base::SocketAddress stranger = at("203.0.113.9", 999);
+    std::size_t spoofed = 0, sent_there = 0, count = 0;
+    pair.tap = [&](int to, std::vector<std::byte>& bytes) {
+      if (to == 0 || ++count % 50 != 0) return true;
+      spoofed += bytes.size();
+      pair.spoof(stranger, bytes);
+      return is_first;  // The acceptor gets it once more, or not by its own way at all.
+    };
+    pair.astray = [&](const base::SocketAddress& address, std::size_t bytes) {
+      if (is_same_address(address, stranger)) sent_there += bytes;
+    };
+    EXPECT_TRUE(exchange(pair, stream_bytes(2'000'000), [&](std::size_t) {
+      EXPECT_TRUE(is_same_address(opener_of(pair), pair.home)) << "it followed an address that has not answered";
+    })) << is_first;
+    EXPECT_GT(spoofed, 10'000u);
+    EXPECT_GT(sent_there, 0u) << "the address was asked";
+    EXPECT_LE(sent_there, 3 * spoofed) << "RFC 9000, section 8.1";
+  }
+}
+
+TEST_F(QuicMove, WhatIsChangedOrOldOrInventedIsNotEvenAskedAbout) {
+  TestPair pair(24);
+  ASSERT_TRUE(meet(pair));
+  const base::SocketAddress stranger = at("203.0.113.9", 999);
+  std::size_t sent_there = 0, spoofed = 0;
+  std::vector<std::vector<std::byte>> heard;
+  pair.tap = [&](int to, std::vector<std::byte>& bytes) {
+    if (to == 1 && heard.size() < 100) heard.push_back(bytes);
+    return true;
+  };
+  pair.astray = [&](const base::SocketAddress&, std::size_t bytes) { sent_there += bytes; };
+  EXPECT_TRUE(exchange(pair, stream_bytes(500'000), [&](std::size_t came) {
+    if (came < 100'000 || spoofed == heard.size()) return;
+    std::vector<std::byte> bytes = heard[spoofed++];
+    pair.spoof(stranger, bytes);  // Old.
+    bytes.back() ^= std::byte{1};
+    pair.spoof(stranger, bytes);
+    randombytes_buf(bytes.data() + 1 + kIdBytes, bytes.size() - 1 - kIdBytes);
+    pair.spoof(stranger, bytes);
+  }));
+  EXPECT_GT(spoofed, 10u);
+  EXPECT_EQ(sent_there, 0u);
+  EXPECT_TRUE(is_same_address(opener_of(pair), pair.home));
+}
+
+// Otherwise anybody who is answered at all could have others' addresses written to.
+TEST_F(QuicMove, AnOpenerThatHasProvenNothingCannotMove) {
+  TestPair pair(25);
+  ASSERT_TRUE(pair.come_up());
+  ASSERT_TRUE(carry(pair, stream_bytes(1000)));
+  const base::SocketAddress before = pair.home;
+  std::size_t astray = 0;
+  pair.home = at("10.0.0.3", 1001);
+  pair.astray = [&](const base::SocketAddress& address, std::size_t) {
+    if (!is_same_address(address, before)) ++astray;
+  };
+  pair.seen = before;  // So that what the acceptor says to it arrives.
+  std::vector<std::vector<std::byte>> heard;
+  pair.tap = [&](int to, std::vector<std::byte>& bytes) {
+    if (to == 0) return true;
+    pair.spoof(pair.home, bytes);
+    return false;
+  };
+  EXPECT_FALSE(carry(pair, stream_bytes(1000), std::chrono::seconds(2)));
+  EXPECT_EQ(astray, 0u);
+  EXPECT_TRUE(is_same_address(opener_of(pair), before));
+}
+
+TEST_F(QuicMove, AnOpenerThatTheAcceptorHasNotConfirmedYetCannotMove) {
+  TestPair pair(26);
+  ASSERT_TRUE(pair.run([&] { return pair.opener.connection->state() == State::kUp; }));
+  const Route there = {.local = at("10.0.0.3", 1001), .remote = pair.opener.connection->route().remote};
+  EXPECT_FALSE(pair.opener.connection->move_to(there, pair.now()));
+  EXPECT_TRUE(is_same_address(pair.opener.connection->route().local, pair.home));
+  ASSERT_TRUE(pair.come_up());
+  EXPECT_TRUE(carry(pair, stream_bytes(1000)));
+}
+
+TEST_F(QuicMove, APeerThatIsGoneIsGivenUpThoughAddressesChange) {
+  TestPair pair(27, {}, {.idle_timeout = std::chrono::seconds(15)});
+  ASSERT_TRUE(meet(pair));
+  pair.weather().lost = 1;
+  Flow& flow = *pair.opener.connection->open_flow();
+  std::vector<std::byte> bytes = stream_bytes(100'000);
+  std::size_t sent = 0;
+  std::uint16_t port = 2000;
+  EXPECT_TRUE(pair.run([&] {
+    write_some(pair, pair.opener, flow, bytes, sent);
+    if (pair.opener.connection->is_unanswered()) pair.home = at("10.0.0.3", ++port);
+    return pair.opener.connection->state() == State::kEnded;
+  }));
+  EXPECT_GE(port, 2003) << "it tried until the acceptor's ids were used up";
+}
+
 // ---- Before anything is proven.
 
 class QuicDoor : public QuicConnection {

@@ -29,6 +29,8 @@ constexpr std::size_t kFirstDatagramMin = 1200;  // RFC 9000, section 14.1.
 constexpr std::uint64_t kLoopbackShare = 3;
 constexpr std::uint64_t kLoopbackWindowMin = 128 * 1024;
 constexpr Duration kInterfacesAge = std::chrono::seconds(1);
+/// A connection that nobody answers looks so often whether this host has another address.
+constexpr Duration kLookEvery = std::chrono::milliseconds(50);
 
 Status cannot_prove(const std::string& candidate) {
   return Status(Code::kDenied, base::format("without its card nothing can be proven to an agent at {}", candidate))
@@ -524,7 +526,7 @@ void QuicNetwork::touch(Member& member) {
 }
 
 void QuicNetwork::list_timer(Member& member) {
-  const Instant due = std::min(member.connection->due(), member.deadline);
+  const Instant due = std::min({member.connection->due(), member.deadline, member.look_at});
   if (due == member.listed) return;
   if (member.listed != Instant::max()) timers_.erase({member.listed, &member});
   member.listed = due;
@@ -540,8 +542,35 @@ void QuicNetwork::fire_timers(Instant now) {
     if (now >= member.deadline) {
       member.connection->close(now, true);
     } else {
-      member.connection->on_due(now);
+      if (now >= member.connection->due()) member.connection->on_due(now);
+      look_for_address(member, now);
     }
+  }
+}
+
+/// Looks while nobody answers, because an address may take a while to come.
+void QuicNetwork::look_for_address(Member& member, Instant now) {
+  if (!member.connection->is_unanswered()) {
+    member.look_at = Instant::max();
+  } else if (member.look_at == Instant::max() || now >= member.look_at) {
+    member.look_at = now + kLookEvery;
+    follow_address(member, now);
+  }
+}
+
+/// Where this host has another address towards the peer than its connection goes from, it goes on from there.
+void QuicNetwork::follow_address(Member& member, Instant now) {
+  UdpSocket& socket = *member.own->socket;
+  const std::unique_ptr<UdpSocket> moved = socket.moved();
+  if (moved == nullptr) return;
+  static_cast<void>(epoll_.remove(socket.fd()));
+  socket.become(*moved);
+  if (!add_endpoint(*member.own).ok() || !member.connection->move_to(socket.route(), now)) {
+    member.connection->fail(
+        Status(Code::kDisconnected, base::format("this host has another address now, {}, and the connection cannot go "
+                                                 "on from there",
+                                                 base::to_string(socket.route().local)))
+            .with_scope(Scope::kPath));
   }
 }
 

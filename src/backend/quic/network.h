@@ -100,6 +100,7 @@ class QuicNetwork final : public stream::Network, private ConnectionUser {
     bool is_stranger = false;     ///< The port has accepted none of its streams yet.
     std::uint64_t source = 0;
     Instant deadline = Instant::max();  ///< Until when a stranger has to open a stream, or the last bytes to arrive.
+    Instant look_at = Instant::max();   ///< When to look for another address of this host; max: it is answered.
     Instant listed = Instant::max();    ///< Its place in timers_.
     bool is_touched = false;            ///< In touched_.
   };
@@ -137,6 +138,8 @@ class QuicNetwork final : public stream::Network, private ConnectionUser {
   void settle_touched(Instant now);
   void finish(Member& member, Instant now);
   void fire_timers(Instant now);
+  void look_for_address(Member& member, Instant now);
+  void follow_address(Member& member, Instant now);
   void list_timer(Member& member);
   void gather(Member& member);
   void know(Member& member);

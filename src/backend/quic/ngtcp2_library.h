@@ -33,6 +33,7 @@ namespace hawser::backend::quic {
   X(conn_get_streams_bidi_left)                           \
   X(conn_get_tls_alert)                                   \
   X(conn_handle_expiry)                                   \
+  X(conn_initiate_immediate_migration)                    \
   X(conn_open_bidi_stream)                                \
   X(conn_read_pkt_versioned)                              \
   X(conn_server_new_versioned)                            \

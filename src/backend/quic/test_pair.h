@@ -38,10 +38,10 @@ class TestPair {
     void on_state(Connection&) override { ++states; }
     void on_opened(Connection&, Flow& flow) override { opened.push_back(&flow); }
     void on_id(Connection&, std::string_view, bool is_added) override { ids += is_added ? 1 : -1; }
-    bool send(const Route&, std::span<const std::byte> packets, std::size_t segment) override {
+    bool send(const Route& route, std::span<const std::byte> packets, std::size_t segment) override {
       if (is_full) return false;
       for (std::size_t at = 0; at < packets.size(); at += segment) {
-        pair_.post(1 - index_, packets.subspan(at, std::min(segment, packets.size() - at)));
+        pair_.post(1 - index_, route, packets.subspan(at, std::min(segment, packets.size() - at)));
       }
       return true;
     }
@@ -62,9 +62,8 @@ class TestPair {
   explicit TestPair(std::uint64_t seed, const Weather& weather = {}, const ConnectionOptions& options = {})
       : weather_(weather), options_(options), rng_(seed), opener(*this, 0), acceptor(*this, 1) {
     now_ = Instant::from_ns(1'000'000'000);
-    route_.local = base::numeric_address({"10.0.0.1", 1000}).value();
-    route_.remote = base::numeric_address({"10.0.0.2", 2000}).value();
-    opener.connection = Connection::open(opener.set, opener, route_, {}, options_, now_).value();
+    const Route route = {.local = home, .remote = base::numeric_address({"10.0.0.2", 2000}).value()};
+    opener.connection = Connection::open(opener.set, opener, route, {}, options_, now_).value();
     opener.connection->settle(now_);
   }
 
@@ -80,14 +79,18 @@ class TestPair {
       if (next >= until) return done();
       now_ = std::max(now_, next);
       while (!wire_.empty() && wire_.begin()->first <= now_) {
-        const auto [index, bytes] = std::move(wire_.begin()->second);
+        const Posted posted = std::move(wire_.begin()->second);
         wire_.erase(wire_.begin());
-        deliver(index, bytes);
+        deliver(posted);
       }
       for (Side* side : {&opener, &acceptor}) {
         if (side->connection == nullptr) continue;
         if (side->connection->due() <= now_) side->connection->on_due(now_);
+        follow(*side->connection);
         if (side->connection->is_dirty) side->connection->settle(now_);
+        // ngtcp2 lets go of an id one nanosecond after its timer.
+        if (side->connection->due() > now_) continue;
+        if (std::exchange(late_at_, now_) == now_) now_ = now_ + Duration(1);
       }
     }
     return true;
@@ -101,15 +104,45 @@ class TestPair {
   Instant now() const { return now_; }
   Weather& weather() { return weather_; }
   std::size_t delivered() const { return delivered_; }
+  /// The address of the opener's host. What a connection sends from another one does not leave it.
+  base::SocketAddress home = base::numeric_address({"10.0.0.1", 1000}).value();
+  /// What the acceptor sees in its place, where something between them exchanges addresses.
+  std::optional<base::SocketAddress> seen;
+  /// Hears of each datagram to an address that is not the opener's: which, and how many bytes.
+  std::function<void(const base::SocketAddress&, std::size_t)> astray;
+  /// Somebody who has such a datagram sends it to the acceptor from there.
+  void spoof(const base::SocketAddress& from, std::span<const std::byte> datagram) {
+    Route route = {.local = opener.connection->route().remote, .remote = from};
+    acceptor.connection->take(route, datagram, now_);
+  }
   /// Looks at, or changes, each datagram to that side (0: the opener); false loses it.
   std::function<bool(int, std::vector<std::byte>&)> tap;
   /// What decides about the first datagram; null: it is taken in.
   Doorkeeper* keeper = nullptr;
 
  private:
+  struct Posted {
+    int to = 0;
+    Route route;  ///< As its receiver sees it.
+    std::vector<std::byte> bytes;
+  };
+
   bool happens(double chance) { return chance > 0 && static_cast<double>(rng_.below(1'000'000)) < chance * 1e6; }
 
-  void post(int to, std::span<const std::byte> packet) {
+  /// As the network does where this host has another address.
+  void follow(Connection& connection) {
+    if (!connection.is_unanswered() || is_same_address(connection.route().local, home)) return;
+    static_cast<void>(connection.move_to({.local = home, .remote = connection.route().remote}, now_));
+  }
+
+  void post(int to, const Route& route, std::span<const std::byte> packet) {
+    const base::SocketAddress outside = seen.value_or(home);
+    Route back = {.local = route.remote, .remote = outside};
+    if (to == 1 && !is_same_address(route.local, home)) return;
+    if (to == 0) {
+      if (!is_same_address(route.remote, outside)) return astray ? astray(route.remote, packet.size()) : void();
+      back = {.local = home, .remote = route.local};
+    }
     std::vector<std::byte> bytes(packet.begin(), packet.end());
     if (tap && !tap(to, bytes)) return;
     if (happens(weather_.lost)) return;
@@ -120,18 +153,21 @@ class TestPair {
       Duration way = weather_.latency;
       if (happens(weather_.late))
         way += Duration(static_cast<std::int64_t>(rng_.below(static_cast<std::uint64_t>(weather_.lateness.count()))));
-      wire_.emplace(now_ + way, std::make_pair(to, bytes));
+      wire_.emplace(now_ + way, Posted{.to = to, .route = back, .bytes = bytes});
     }
   }
 
-  void deliver(int to, const std::vector<std::byte>& bytes) {
+  void deliver(const Posted& posted) {
+    const auto& [to, back, bytes] = posted;
+    // The host has another address by now, or the connection's socket has.
+    if (to == 0 && !is_same_address(back.local, home)) return;
+    if (to == 0 && !is_same_address(back.local, opener.connection->route().local)) return;
     ++delivered_;
-    if (to == 0) return opener.connection->take(route_, bytes, now_);
-    const Route back = {.local = route_.remote, .remote = route_.local};
+    if (to == 0) return opener.connection->take(back, bytes, now_);
     if (acceptor.connection != nullptr) return acceptor.connection->take(back, bytes, now_);
     std::array<std::byte, ConnectionIds::kAnswerBytes> word;
     const std::size_t forgotten = acceptor.set.ids.answer(acceptor.set.library, bytes, word);
-    if (forgotten > 0) return post(0, std::span(word).first(forgotten));
+    if (forgotten > 0) return post(0, back, std::span(word).first(forgotten));
     ngtcp2_pkt_hd head = {};
     const auto* const raw = reinterpret_cast<const std::uint8_t*>(bytes.data());
     if (acceptor.set.library.accept(&head, raw, bytes.size()) != 0) return;
@@ -141,7 +177,7 @@ class TestPair {
       if (judged.verdict == Verdict::kRetry) {
         std::array<std::byte, 512> answer;
         const std::size_t size = keeper->write_retry(head, back, answer, now_);
-        post(0, std::span(answer).first(size));
+        post(0, back, std::span(answer).first(size));
       }
       if (judged.verdict != Verdict::kAccept) return;
       asked = judged.asked_id;
@@ -154,9 +190,8 @@ class TestPair {
   Weather weather_;
   const ConnectionOptions options_;
   base::Rng rng_;
-  Instant now_;
-  Route route_;
-  std::multimap<Instant, std::pair<int, std::vector<std::byte>>> wire_;
+  Instant now_, late_at_;
+  std::multimap<Instant, Posted> wire_;
   std::size_t delivered_ = 0;
 
  public:

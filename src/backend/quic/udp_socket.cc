@@ -104,6 +104,7 @@ UdpSocket::~UdpSocket() { ledger_->remove(fd_.get()); }
 
 // Each is an improvement, none a need.
 void UdpSocket::tune(int family, const Buffers& buffers) {
+  buffers_ = buffers;
   set_buffer(fd_.get(), SO_SNDBUF, SO_SNDBUFFORCE, buffers.send);
   set_buffer(fd_.get(), SO_RCVBUF, SO_RCVBUFFORCE, buffers.receive);
   set(fd_.get(), IPPROTO_UDP, UDP_GRO, 1);
@@ -151,6 +152,20 @@ Result<std::unique_ptr<UdpSocket>> UdpSocket::connect(const base::SocketAddress&
   return socket;
 }
 
+std::unique_ptr<UdpSocket> UdpSocket::moved() const {
+  auto other = connect(route_.remote, buffers_, ledger_);
+  if (!other) return nullptr;
+  base::SocketAddress before = route_.local, now = (*other)->route_.local;
+  before.set_port(0), now.set_port(0);
+  return is_same_address(before, now) ? nullptr : *std::move(other);
+}
+
+void UdpSocket::become(UdpSocket& other) {
+  std::swap(fd_, other.fd_);
+  std::swap(route_, other.route_);
+  std::swap(may_segment_, other.may_segment_);  // It is the device's.
+}
+
 std::size_t UdpSocket::datagram_max() const {
   const bool is_ip4 = route_.local.family() == AF_INET;
   int mtu = 0;
@@ -194,6 +209,7 @@ bool UdpSocket::send(const Route& route, std::span<const std::byte> packets, std
     sent = ::sendmsg(fd_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent >= 0 || (errno != EINTR && (is_connected() || errno != ECONNREFUSED))) break;
   }
+  is_lost_ = sent < 0;
   if (sent >= 0) return true;
   if (errno == EAGAIN) {
     was_blocked_ = true;
@@ -201,7 +217,9 @@ bool UdpSocket::send(const Route& route, std::span<const std::byte> packets, std
   }
   if (is_many && (errno == EIO || errno == EINVAL)) {  // The device, or the kernel, cannot.
     may_segment_ = false;
-    return send(route, packets, segment);
+    const bool is_taken = send(route, packets, segment);
+    may_segment_ = is_lost_;  // It can: the socket's own address is gone, so nothing leaves it.
+    return is_taken;
   }
   return true;  // As good as lost; a refusal is told by `receive`.
 }

@@ -39,6 +39,11 @@ class UdpSocket final : public PacketSender {
   /// Of a connected one: both ends. Of a listener the remote end is empty.
   const Route& route() const { return route_; }
   bool is_connected() const { return route_.remote.size > 0; }
+  /// Of a connected one: a socket to the same peer from the address that this host has towards it now. Null: it is the
+  /// address of before, or there is none.
+  std::unique_ptr<UdpSocket> moved() const;
+  /// Goes on with the descriptor and the route of `other`, and is still blocked where it was.
+  void become(UdpSocket& other);
   /// Bytes of the largest datagram that leaves this host towards the peer in one piece; 0: not known.
   std::size_t datagram_max() const;
   /// Bytes that the kernel keeps for its reader, what it needs itself for them included.
@@ -70,8 +75,10 @@ class UdpSocket final : public PacketSender {
 
   base::Fd fd_;
   const std::shared_ptr<FdLedger> ledger_;
+  Buffers buffers_;
   Route route_;
   bool may_segment_ = true;
+  bool is_lost_ = false;  ///< What was sent last did not leave this host.
   bool was_blocked_ = false;
 };
 

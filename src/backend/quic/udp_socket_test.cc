@@ -1,5 +1,6 @@
 #include "backend/quic/udp_socket.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -63,6 +64,24 @@ TEST_P(UdpSocketTest, AConnectedSocketKnowsBothEnds) {
   EXPECT_TRUE(opener_->is_connected());
   EXPECT_TRUE(is_same_address(opener_->route().remote, at_));
   EXPECT_NE(opener_->route().local.port(), 0);
+}
+
+TEST_P(UdpSocketTest, AHostWithTheAddressOfBeforeHasNotMoved) { EXPECT_EQ(opener_->moved(), nullptr); }
+
+TEST_P(UdpSocketTest, ItGoesOnAsAnotherSocket) {
+  auto other = UdpSocket::connect(at_, {}, ledger_).value();
+  const int old_fd = opener_->fd(), fd = other->fd();
+  const base::SocketAddress before = opener_->route().local, after = other->route().local;
+  opener_->become(*other);
+  other.reset();
+  EXPECT_EQ(opener_->fd(), fd);
+  EXPECT_EQ(::fcntl(old_fd, F_GETFD), -1) << "the descriptor of before was not closed";
+  EXPECT_FALSE(is_same_address(opener_->route().local, before));
+  const auto said = bytes_of(100);
+  ASSERT_TRUE(opener_->send(opener_->route(), said, said.size()));
+  EXPECT_TRUE(is_same_address(receive(*listener_).route.remote, after));
+  ledger_->close_all();  // As a forked child does.
+  EXPECT_EQ(::fcntl(fd, F_GETFD), -1) << "the ledger does not know the new descriptor";
 }
 
 TEST_P(UdpSocketTest, WhereNothingIsAllIsRead) {

@@ -5,7 +5,6 @@
 // Thread rule: any thread. Lifetime: once opened it stays until the process ends.
 
 #include <gnutls/abstract.h>
-#include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 
@@ -20,9 +19,6 @@ namespace hawser::tls {
 
 // The functions in use, without their prefix.
 #define HAWSER_GNUTLS_FUNCTIONS(X)    \
-  X(aead_cipher_decrypt)              \
-  X(aead_cipher_deinit)               \
-  X(aead_cipher_init)                 \
   X(alpn_set_protocols)               \
   X(certificate_allocate_credentials) \
   X(certificate_free_credentials)     \
@@ -31,7 +27,6 @@ namespace hawser::tls {
   X(certificate_set_flags)            \
   X(certificate_set_x509_key)         \
   X(check_version)                    \
-  X(cipher_get)                       \
   X(credentials_set)                  \
   X(deinit)                           \
   X(free)                             \
@@ -59,13 +54,9 @@ namespace hawser::tls {
   X(pubkey_import_x509)               \
   X(pubkey_init)                      \
   X(pubkey_verify_data2)              \
-  X(protocol_get_version)             \
-  X(record_get_state)                 \
   X(record_recv)                      \
   X(record_send)                      \
-  X(record_set_state)                 \
   X(session_get_desc)                 \
-  X(session_key_update)               \
   X(session_set_ptr)                  \
   X(strerror)                         \
   X(transport_set_errno)              \

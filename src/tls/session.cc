@@ -89,7 +89,7 @@ ssize_t Session::push(gnutls_transport_ptr_t self, const giovec_t* parts, int co
 
 ssize_t Session::pull(gnutls_transport_ptr_t self, void* to, std::size_t size) {
   auto& session = *static_cast<Session*>(self);
-  const std::size_t there = std::min(size, std::min(session.in_end_, session.pull_end_) - session.in_begin_);
+  const std::size_t there = std::min(size, session.in_end_ - session.in_begin_);
   if (there == 0 && !session.in_ended_) {
     session.library_.transport_set_errno(session.session_, EAGAIN);
     return -1;
@@ -148,7 +148,6 @@ Status Session::learn() {
   const int result = library_.prf_rfc5705(session_, kBindingLabel.size(), kBindingLabel.data(), 0, nullptr,
                                           binding_.size(), reinterpret_cast<char*>(binding_.data()));
   if (result < 0) return broken("TLS exporter", result);
-  records_ = RecordOpener::make(library_, session_);
   is_up_ = true;
   return {};
 }
@@ -210,54 +209,7 @@ Result<std::size_t> Session::write(std::span<const iovec> parts) {
   return total;
 }
 
-std::size_t Session::take_plain(std::span<std::byte> bytes) {
-  const std::size_t count = std::min(bytes.size(), plain_end_ - plain_begin_);
-  if (count > 0) std::memcpy(bytes.data(), plain_.data() + plain_begin_, count);
-  plain_begin_ += count;
-  return count;
-}
-
-/// 0: there was no plain byte in it. `size`: of the record, or of what is there of one that is too large.
-Result<std::size_t> Session::open_record(std::size_t size, std::span<std::byte> bytes) {
-  const std::span<const std::byte> record = std::span(in_).subspan(in_begin_, size);
-  const bool fits = size <= bytes.size();
-  if (!fits && plain_.empty()) plain_.resize(RecordOpener::kHead + RecordOpener::kSealedMax);
-  if (const auto plain = records_->open(record, fits ? bytes : std::span(plain_))) {
-    in_begin_ += size;
-    if (fits) return *plain;
-    plain_begin_ = 0;
-    plain_end_ = *plain;
-    return take_plain(bytes);
-  }
-  // GnuTLS gets this record and nothing behind it, so that its count and this one's stay the same.
-  const std::size_t end = in_begin_ + size;
-  pull_end_ = end;
-  if (!records_->hand_over()) return broken("TLS, receiving", GNUTLS_E_INTERNAL_ERROR);
-  Result<std::size_t> got = let_gnutls_read(bytes);
-  pull_end_ = SIZE_MAX;
-  if (!got) return got;
-  if (in_begin_ != end || *got > 0) return broken("TLS, receiving", GNUTLS_E_UNEXPECTED_PACKET);
-  if (!is_done_ && !records_->take_back()) return broken("TLS, receiving", GNUTLS_E_INTERNAL_ERROR);
-  return got;
-}
-
 Result<std::size_t> Session::read_record(std::span<std::byte> bytes) {
-  if (plain_begin_ < plain_end_) return take_plain(bytes);
-  while (records_ != nullptr) {
-    const std::size_t there = in_end_ - in_begin_;
-    const std::size_t size = RecordOpener::record_size(std::span(in_).subspan(in_begin_, there));
-    const bool is_too_large = size > RecordOpener::kHead + RecordOpener::kSealedMax;
-    if (!is_too_large && (size == 0 || size > there)) {
-      if (in_ended_) break;  // It was cut off: GnuTLS has the words for that.
-      return 0;
-    }
-    Result<std::size_t> got = open_record(std::min(size, there), bytes);
-    if (!got || *got > 0 || is_done_) return got;
-  }
-  return let_gnutls_read(bytes);
-}
-
-Result<std::size_t> Session::let_gnutls_read(std::span<std::byte> bytes) {
   ssize_t got = 0;
   do {
     got = library_.record_recv(session_, bytes.data(), bytes.size());
@@ -285,13 +237,6 @@ Result<std::size_t> Session::read(std::span<const iovec> parts) {
     }
   }
   return total;
-}
-
-Status Session::renew_keys() {
-  HAWSER_TRY(failed_);
-  HAWSER_ASSERT(is_up_, "keys are renewed after the handshake");
-  const int result = library_.session_key_update(session_, GNUTLS_KU_PEER);
-  return result < 0 ? broken("TLS, new keys", result) : Status();
 }
 
 void Session::say_done() {

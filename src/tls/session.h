@@ -6,7 +6,7 @@
 // Both ends show a certificate; neither is checked against an authority. What a session proves is that the peer has the
 // private key to `peer_key`. To whom that key belongs is the caller's to know.
 //
-// Thread rule: one thread. Memory: kOut and at most kInMax bytes of buffers, and some 40 KiB beside. Before
+// Thread rule: one thread. Memory: kOut and at most kInMax bytes of buffers, and some 20 KiB of GnuTLS's own. Before
 // the handshake is through the buffers are kInFirst and what a handshake needs.
 
 #include <sys/uio.h>
@@ -23,7 +23,6 @@
 
 #include "tls/credentials.h"
 #include "tls/key_pair.h"
-#include "tls/record_opener.h"
 
 namespace hawser::tls {
 
@@ -61,13 +60,10 @@ class Session {
   /// small ones only. The bytes are copied. Errors: the session is broken.
   Result<std::size_t> write(std::span<const iovec> parts);
   /// Fills `parts` in order with what came. 0: nothing is there yet, or the peer `is_done`. Errors: kCorrupt: somebody
-  /// changed what came, or the protocol was broken. Then, and behind what it filled, the parts may hold anything.
+  /// changed what came, or the protocol was broken.
   Result<std::size_t> read(std::span<const iovec> parts);
   /// The peer said that it says no more. An end of the socket without it may be an attacker's.
   bool is_done() const { return is_done_; }
-  /// What is written from now on has other keys, and the peer is asked for the same. GnuTLS does so by itself after
-  /// 2^24 records.
-  Status renew_keys();
   /// Tells the peer that no more comes.
   void say_done();
 
@@ -91,19 +87,12 @@ class Session {
   Status broken(std::string_view doing, int result);
   Result<std::size_t> write_record(std::span<const std::byte> bytes);
   Result<std::size_t> read_record(std::span<std::byte> bytes);
-  Result<std::size_t> let_gnutls_read(std::span<std::byte> bytes);
-  Result<std::size_t> open_record(std::size_t size, std::span<std::byte> bytes);
-  std::size_t take_plain(std::span<std::byte> bytes);
 
   std::shared_ptr<const Credentials> credentials_;
   const Gnutls& library_;
   gnutls_session_t session_ = nullptr;
   std::vector<std::byte> in_;  ///< What came and GnuTLS has not taken: from in_begin_ to in_end_.
   std::size_t in_begin_ = 0, in_end_ = 0;
-  std::size_t pull_end_ = SIZE_MAX;        ///< GnuTLS gets nothing of in_ from there on.
-  std::unique_ptr<RecordOpener> records_;  ///< Null: GnuTLS opens them all.
-  std::vector<std::byte> plain_;           ///< Of a record that did not fit: from plain_begin_ to plain_end_.
-  std::size_t plain_begin_ = 0, plain_end_ = 0;
   std::vector<std::byte> out_;
   std::size_t out_begin_ = 0;
   std::vector<std::byte> gathered_;  ///< Small parts, until they are a record.

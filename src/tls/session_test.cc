@@ -122,37 +122,6 @@ TEST_F(SessionTest, EachEndLearnsTheOthersKeyAndBothTheSameBinding) {
   EXPECT_NE(opener_->describe().find("AES-128-GCM"), std::string::npos) << opener_->describe();
 }
 
-// GnuTLS takes new keys by itself after 2^24 records.
-TEST_F(SessionTest, NewKeysInTheMiddleChangeNothing) {
-  shake();
-  Bytes bytes = pattern(200'000, 11);
-  for (int i = 0; i < 5; ++i) {
-    EXPECT_EQ(pass(bytes, 3), bytes) << i;
-    ASSERT_TRUE(opener_->renew_keys().ok());
-    EXPECT_EQ(pass(bytes, 3), bytes) << i << ": under its new keys";
-    std::swap(opener_, acceptor_);  // It was asked for new ones, too.
-  }
-}
-
-TEST_F(SessionTest, NewKeysInOneBatchWithWhatIsBeforeAndBehindThem) {
-  shake();
-  Bytes before = pattern(20'000, 12), behind = pattern(20'000, 13);
-  const iovec first = part_of(before), second = part_of(behind);
-  ASSERT_EQ(opener_->write({&first, 1}).value(), before.size());
-  ASSERT_TRUE(opener_->renew_keys().ok());
-  ASSERT_EQ(opener_->write({&second, 1}).value(), behind.size());
-  opener_->say_done();
-  Bytes got;
-  while (!opener_->to_send().empty()) {
-    carry(*opener_, *acceptor_, 1000);
-    const Bytes some = read_all(*acceptor_).value();
-    got.insert(got.end(), some.begin(), some.end());
-  }
-  before.insert(before.end(), behind.begin(), behind.end());
-  EXPECT_EQ(got, before);
-  EXPECT_TRUE(acceptor_->is_done());
-}
-
 TEST_F(SessionTest, PartsOfAnySizeAreFilledInOrder) {
   shake();
   base::Rng rng(14);

@@ -71,11 +71,25 @@ class Watcher {
   virtual void on_over(const Peer& /*by*/, std::uint64_t /*number*/, Code /*code*/, Instant /*now*/) {}
   /// `by` has lost these ranks (see court.h), and asks whom this one has.
   virtual void on_lost(const Peer& /*by*/, std::span<const std::byte> /*lost*/, bool /*asks*/) {}
+  /// `by` has written on its board, and this rank had asked to be told.
+  virtual void on_bell(const Peer& /*by*/, Instant /*now*/) {}
   /// `by` opens the world with this topology.
   virtual void on_topology(const Peer& /*by*/, std::string_view /*topology*/) {}
 
  protected:
   ~Watcher() = default;
+};
+
+/// Looks at memory that others write, of which nothing rings here.
+class Lookout {
+ public:
+  /// In each turn of the lane. Returns how much was new.
+  virtual std::size_t look(Instant now) = 0;
+  /// Nobody turns the lane until something rings: asks the others to. False: there is something new already.
+  virtual bool ask() = 0;
+
+ protected:
+  ~Lookout() = default;
 };
 
 class Mailbox final : public agent::Service {
@@ -176,6 +190,14 @@ class Mailbox final : public agent::Service {
     later_.push_back(std::move(job));
     carrier_.note_deadline();
   }
+  /// It looks in each turn from now on, until it has asked the others to ring. Not twice at once.
+  void watch(Lookout& lookout) {
+    lookouts_.push_back(&lookout);
+    carrier_.note_deadline();
+  }
+  void unwatch(Lookout& lookout) { std::erase(lookouts_, &lookout); }
+  /// Tells the peer, who asked for it, that this rank has written on its board.
+  void ring(const Peer& peer, std::uint64_t world, Instant now);
   /// See Path::view.
   Result<std::unique_ptr<backend::View>> view(const Peer& peer,
                                               const std::shared_ptr<const agent::RemoteRegion>& region) {
@@ -200,7 +222,8 @@ class Mailbox final : public agent::Service {
   bool awaits(const agent::Session& session) const override;
   std::size_t left(const agent::Session& session) const override;
   std::string_view name() const override { return "messages"; }
-  Instant next_deadline() const override { return later_.empty() ? deadlines_.next() : Instant(); }
+  Instant next_deadline() const override { return later_.empty() && lookouts_.empty() ? deadlines_.next() : Instant(); }
+  bool prepare_sleep() override;
   std::size_t expire(Instant now) override;
   void describe(const agent::Visitor& visitor) const override;
   void disown_after_fork() override {
@@ -280,6 +303,7 @@ class Mailbox final : public agent::Service {
   std::map<std::uint64_t, Watcher*> pasts_;     ///< Of closed worlds.
   ClosedWorlds closed_{kClosedMax};
   std::vector<std::function<void(Instant now)>> jobs_, later_;
+  std::vector<Lookout*> lookouts_;
   std::uint64_t next_id_ = 1;
   std::vector<std::byte> gathered_;  ///< Of one message in pieces, while it is said.
   std::size_t under_way_ = 0;        ///< Sends and receives.

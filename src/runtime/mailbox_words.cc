@@ -40,6 +40,10 @@ void Mailbox::check(const Peer& peer, std::uint64_t world, std::uint64_t number,
   say_soon(peer, {.kind = wire::RuntimeKind::kCheck, .world = world, .number = number, .digest = digest}, {}, now);
 }
 
+void Mailbox::ring(const Peer& peer, std::uint64_t world, Instant now) {
+  say_soon(peer, {.kind = wire::RuntimeKind::kBell, .world = world}, {}, now);
+}
+
 void Mailbox::tell_over(const Peer& peer, std::uint64_t world, std::uint64_t number, Code code, Instant now) {
   say_soon(peer, {.kind = wire::RuntimeKind::kOver, .world = world, .code = code, .number = number}, {}, now);
 }
@@ -76,6 +80,8 @@ void Mailbox::pass_on(Watcher& watcher, const Peer& by, const wire::RuntimeMessa
       return watcher.on_over(by, message.number, message.code, carrier_.now());
     case wire::RuntimeKind::kLost:
       return watcher.on_lost(by, message.body, message.flag);
+    case wire::RuntimeKind::kBell:
+      return watcher.on_bell(by, carrier_.now());
     case wire::RuntimeKind::kTopology:
       return watcher.on_topology(by, base::as_text(message.body));
     default:

@@ -111,7 +111,17 @@ void WorldCore::begin_under_lane(std::vector<Peer> ranks, std::uint64_t nonce, I
       Calls::Site{.world = nonce_, .name = options_.name, .members = &members_, .rank_of = [this](const Peer& peer) {
                     return rank_of(peer);
                   }});
-  if (!is_sparse()) open_hearing();
+  if (!is_sparse()) {
+    open_hearing();
+    room_ = std::make_unique<BoardRoom>(BoardRoom::Site{
+        .world = nonce_,
+        .rank = rank_,
+        .ranks = ranks_,
+        .mailbox = seat_->mailbox.get(),
+        .memory = &mapped_memory_,
+        .place = [this](std::span<const std::byte> bytes) { return agent::inner::mapped_place(seat_->agent, bytes); },
+        .view = [this](const RankRegion& region) { return view(region); }});
+  }
   seat_->mailbox->add_watcher(nonce_, *this, ranks_);
   calls_->open(now);
 }
@@ -192,14 +202,30 @@ Status WorldCore::shutdown(Duration timeout) {
   return depart(left(), true);
 }
 
+/// What this rank wrote on its board goes with it.
+bool WorldCore::are_boards_read(Instant until) const {
+  constexpr Duration kPause = std::chrono::microseconds(100);
+  const auto never = [] { return false; };
+  for (;;) {
+    bool are_read = true;
+    const Status status = agent::inner::under_lane(seat_->agent, "World::leave", [&](Instant) {
+      are_read = room_ == nullptr || !why_not().ok() || room_->is_read();
+    });
+    const Instant now = agent::inner::now(seat_->agent);
+    if (!status.ok() || are_read || now >= until) return are_read;
+    static_cast<void>(agent::inner::wait_until(seat_->agent, never, std::min(until, now + kPause)));
+  }
+}
+
 Status WorldCore::depart(Duration timeout, bool waits) {
   const Instant until = agent::inner::now(seat_->agent) + timeout;
+  const bool is_read = are_boards_read(until);
   static_cast<void>(agent::inner::under_lane(seat_->agent, "World::leave", [&](Instant now) {
     for (const Peer& peer : ranks_) seat_->mailbox->leave(peer, nonce_, now);
   }));
   Status status;
   const bool is_said = seat_->relay == nullptr || say_farewell(*seat_, is_root_, is_root_ && waits, until);
-  if (!is_said || !agent::inner::flush(seat_->agent, until)) {
+  if (!is_said || !agent::inner::flush(seat_->agent, until) || !is_read) {
     status =
         Status(Code::kTimedOut, "World: not all ranks of world '" + options_.name + "' took in what this one sent");
   }
@@ -227,6 +253,7 @@ void WorldCore::on_close(Instant now) {
   end_collectives(status, now);
   recovery_.end(status);
   hearing_.reset();
+  if (room_ != nullptr) room_->close();
   if (accord_ != nullptr) accord_->close(status);
   if (calls_ != nullptr) calls_->stop(status, now);
   seat_->mailbox->stop_all(nonce_, status);

@@ -52,7 +52,7 @@ std::shared_ptr<Collective> WorldCore::make_collective(CollectiveCall call, cons
   what.element_bytes = bytes;
   what.reproducible = options.reproducible;
   if (!is_sparse()) what.hosts = hosts_;
-  what.may_be_mapped = may_be_mapped(call);
+  what.may_be_mapped = what.may_use_boards = is_on_one_host(call);
   const schedule::CostModel model = seat_->model();
   const schedule::Algorithm algorithm = schedule::choices(what, model)[0].algorithm;
   if (algorithm == schedule::Algorithm::kTwoLevels) call.how += hosts_digest_;
@@ -62,6 +62,11 @@ std::shared_ptr<Collective> WorldCore::make_collective(CollectiveCall call, cons
     made->algorithm = schedule::unmapped_choices(what, model)[0].algorithm;
     made->mapped = mapped_call(call);
     made->read_at_once = seat_->read_at_once();
+  }
+  if (algorithm == schedule::Algorithm::kBoards) {
+    made->algorithm = schedule::unmapped_choices(what, model)[0].algorithm;
+    made->room = board_room();
+    made->call = what;
   }
   made->name = schedule::to_string(what.operation);
   made->world = nonce_;
@@ -85,22 +90,40 @@ std::shared_ptr<Collective> WorldCore::make_collective(CollectiveCall call, cons
   return made;
 }
 
-/// All ranks answer this alike. Whether the buffers are mapped they tell each other then.
-bool WorldCore::may_be_mapped(const CollectiveCall& call) const {
+/// All ranks answer this alike. Whether the buffers, or boards, are mapped they tell each other then.
+bool WorldCore::is_on_one_host(const CollectiveCall& call) const {
   const bool is_packed = call.how != 0;  // In memory of this library's own.
   return !is_sparse() && !is_packed && hosts_.size() == size() &&
          std::ranges::all_of(hosts_, [](std::uint32_t host) { return host == 0; });
+}
+
+/// With memory for this rank's board from the first collective on that may go by boards. Without, all go by messages.
+BoardRoom* WorldCore::board_room() {
+  std::call_once(has_board_, [this] {
+    Result<Region> made =
+        seat_->agent.allocate({.size = kBoardBytes, .rights = Rights::kRead, .huge_pages = HugePages::kOff});
+    if (!made) return;
+    const auto memory = std::make_shared<Region>(std::move(*made));
+    static_cast<void>(agent::inner::under_lane(
+        seat_->agent, "World", [&](Instant) { room_->give_memory(memory->bytes().first(kBoardBytes), memory); }));
+  });
+  return room_.get();
+}
+
+void WorldCore::on_bell(const Peer& by, Instant now) {
+  if (rank_of(by) && room_ != nullptr) room_->on_bell(now);
+}
+
+Result<std::unique_ptr<backend::View>> WorldCore::view(const RankRegion& region) const {
+  const Peer& peer = ranks_[region.rank];
+  return seat_->mailbox->view(peer, agent::inner::told_region(peer, region.id, region.size));
 }
 
 std::unique_ptr<MappedCall> WorldCore::mapped_call(const CollectiveCall& call) {
   MappedCall::Uses uses{
       .memory = mapped_memory_,
       .place = [this](std::span<const std::byte> bytes) { return agent::inner::mapped_place(seat_->agent, bytes); },
-      .view =
-          [this](const RankRegion& region) {
-            const Peer& peer = ranks_[region.rank];
-            return seat_->mailbox->view(peer, agent::inner::told_region(peer, region.id, region.size));
-          },
+      .view = [this](const RankRegion& region) { return view(region); },
   };
   return std::make_unique<MappedCall>(std::move(uses), call.call, static_cast<const std::byte*>(call.input),
                                       static_cast<const std::byte*>(call.output));
@@ -308,6 +331,13 @@ void WorldCore::end_misfit(const Peer& by, std::uint64_t number, Instant now) {
 
 /// Ranks that differ in what they call may each wait for a message that nobody sends.
 void WorldCore::check_awaited(const Collective& collective, Instant now) {
+  if (const std::optional<std::uint32_t> rank = collective.out_of_sight(); rank && why_not().ok()) {
+    return revoke_under_lane(
+        Status(Code::kDisconnected, collective.name + ": the path has ended by which the board of rank " +
+                                        std::to_string(*rank) + " was read")
+            .with_peer(ranks_[*rank].name()),
+        true, now);
+  }
   if (planted(Planted::kNeverChecks)) return;
   for (const std::uint32_t rank : collective.awaited()) {
     seat_->mailbox->check(ranks_[rank], nonce_, collective.number, collective.digest, now);

@@ -191,6 +191,8 @@ Work work_of(const Call& call, Algorithm algorithm) {
       return {others, share, 0};
     case Algorithm::kMapped:
       return work_of_mapped(call, count);
+    case Algorithm::kBoards:
+      break;  // See cost_of_boards.
     case Algorithm::kTwoLevels:
       break;  // See cost_of_two_levels.
   }
@@ -200,6 +202,12 @@ Work work_of(const Call& call, Algorithm algorithm) {
 double cost_of(const Work& work, double element_bytes, const CostModel& model) {
   return work.messages * model.message_ns + work.moved * element_bytes * model.byte_ns +
          work.combined * element_bytes * model.combined_byte_ns + work.read * element_bytes * model.read_byte_ns;
+}
+
+double cost_of_boards(const Call& call, const CostModel& model) {
+  double read = 0;
+  for (std::uint32_t rank = 0; rank < call.size; ++rank) read += static_cast<double>(bytes_on_board(call, rank));
+  return model.board_ns * (call.size - 1) + read * (model.read_byte_ns + model.combined_byte_ns);
 }
 
 /// The cheapest way of that operation among so many ranks on one level.
@@ -262,6 +270,22 @@ std::vector<Algorithm> right_on_one_level(const Call& call) {
   return {};
 }
 
+/// The same for all ranks.
+bool fits_boards(const Call& call) {
+  const bool has_order = call.operation == Operation::kBarrier || call.operation == Operation::kBroadcast ||
+                         call.operation == Operation::kAllGather;
+  const bool combines = call.operation == Operation::kReduce || call.operation == Operation::kAllReduce ||
+                        call.operation == Operation::kReduceScatter;
+  if (!call.may_use_boards || call.size < 2 || !(has_order || (combines && !call.reproducible))) return false;
+  std::uint64_t all = 0;
+  for (std::uint32_t rank = 0; rank < call.size; ++rank) {
+    const std::uint64_t bytes = bytes_on_board(call, rank);
+    if (bytes > kBoardBytesMax) return false;
+    all += bytes;
+  }
+  return all > 0 || call.operation == Operation::kBarrier;  // For nothing no rank waits for another one.
+}
+
 std::vector<Algorithm> right_ones(const Call& call) {
   std::vector<Algorithm> all = right_on_one_level(call);
   const bool has_two = call.operation == Operation::kBarrier || call.operation == Operation::kBroadcast ||
@@ -274,6 +298,7 @@ std::vector<Algorithm> right_ones(const Call& call) {
   if (call.may_be_mapped && call.size > 1 && (moves || (combines && call.commutes && !call.reproducible))) {
     all.push_back(Algorithm::kMapped);
   }
+  if (fits_boards(call)) all.push_back(Algorithm::kBoards);
   return all;
 }
 
@@ -288,9 +313,9 @@ std::string_view to_string(Operation operation) {
 }
 
 std::string_view to_string(Algorithm algorithm) {
-  constexpr std::array<std::string_view, kAlgorithms> kNames = {"dissemination", "tree",       "scatter and gather",
-                                                                "doubling",      "circulant",  "fixed tree",
-                                                                "direct",        "two levels", "mapped"};
+  constexpr std::array<std::string_view, kAlgorithms> kNames = {
+      "dissemination", "tree",   "scatter and gather", "doubling", "circulant",
+      "fixed tree",    "direct", "two levels",         "mapped",   "boards"};
   const auto at = static_cast<std::size_t>(algorithm);
   return at < kNames.size() ? kNames[at] : "unknown";
 }
@@ -302,9 +327,15 @@ std::vector<Choice> choices(const Call& call, const CostModel& model) {
   const bool has_levels = Hosts::has_levels(call.hosts);
   const CostModel one_level = has_levels ? model.between_hosts(Hosts(call.hosts, 0, 0).ranks_max()) : model;
   for (const Algorithm algorithm : right_ones(call)) {
-    all.push_back({algorithm, algorithm == Algorithm::kTwoLevels
-                                  ? cost_of_two_levels(call, model)
-                                  : cost_of(work_of(call, algorithm), bytes, one_level)});
+    double cost = 0;
+    if (algorithm == Algorithm::kTwoLevels) {
+      cost = cost_of_two_levels(call, model);
+    } else if (algorithm == Algorithm::kBoards) {
+      cost = cost_of_boards(call, model);
+    } else {
+      cost = cost_of(work_of(call, algorithm), bytes, one_level);
+    }
+    all.push_back({algorithm, cost});
   }
   std::ranges::stable_sort(all, {}, &Choice::cost_ns);
   return all;
@@ -312,8 +343,32 @@ std::vector<Choice> choices(const Call& call, const CostModel& model) {
 
 std::vector<Choice> unmapped_choices(const Call& call, const CostModel& model) {
   std::vector<Choice> all = choices(call, model);
-  std::erase_if(all, [](const Choice& choice) { return choice.algorithm == Algorithm::kMapped; });
+  std::erase_if(all, [](const Choice& choice) {
+    return choice.algorithm == Algorithm::kMapped || choice.algorithm == Algorithm::kBoards;
+  });
   return all;
+}
+
+std::uint64_t bytes_on_board(const Call& call, std::uint32_t rank) {
+  std::uint64_t count = 0;
+  switch (call.operation) {
+    case Operation::kBroadcast:
+      count = rank == call.root ? call.count : 0;
+      break;
+    case Operation::kReduce:
+    case Operation::kAllReduce:
+      count = call.count;
+      break;
+    case Operation::kAllGather:
+      count = call.counts[rank];
+      break;
+    case Operation::kReduceScatter:
+      count = total(call.counts);
+      break;
+    default:
+      break;
+  }
+  return count * call.element_bytes;
 }
 
 Schedule make_schedule(const Call& call, Algorithm algorithm) {

@@ -24,7 +24,7 @@ static int add_one(void* context, uint32_t source, const void* arguments, size_t
 /* Memory that the others map, above the size from which they read it there. */
 static void test_mapped_memory(hawser_world world, uint32_t rank, uint32_t ranks) {
   enum { kCount = 100000, kRounds = 5 };
-  hawser_region region = 0;
+  hawser_region region = {0};
   hawser_region_info info = HAWSER_INIT(hawser_region_info);
   MUST(hawser_world_allocate(world, kCount * sizeof(float), &region));
   MUST(hawser_region_info_get(region, &info));

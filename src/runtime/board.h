@@ -15,8 +15,8 @@
 //
 // No wake is lost. A writer stores the sequence or `finished`, and then loads the others' `asks`. A rank that is about
 // to sleep stores `asks`, and then loads what it waits for. All four are sequentially consistent, so they have one
-// order: if the sleeper's load misses the writer's store, the sleeper's store of `asks` came before the writer's load of
-// it, and the writer rings. Each sleep has another value of `asks`, and each other rank rings once for each value: a
+// order: if the sleeper's load misses the writer's store, the sleeper's store of `asks` came before the writer's load
+// of it, and the writer rings. Each sleep has another value of `asks`, and each other rank rings once for each value: a
 // rank that was woken for less than it waits for asks anew before it sleeps again.
 //
 // Thread rule: one thread at a time. What is another rank's may be anything: it is never used as a size or a place

@@ -23,6 +23,7 @@ void BoardRoom::begin(BoardUser& user, Instant now) {
   if (state_ == State::kOpen) return user.begin_on_board(*board_, turns_++, now);
   if (!std::has_single_bit(begun_)) return user.begin_by_messages(now);
   state_ = State::kUndecided;
+  teller_ = &user;
   const auto size = static_cast<std::uint32_t>(site_.ranks.size());
   letters_ =
       std::make_unique<MappedCall>(MappedCall::Uses{.memory = *site_.memory, .place = site_.place, .view = site_.view},
@@ -31,6 +32,11 @@ void BoardRoom::begin(BoardUser& user, Instant now) {
                                                   .size = size,
                                                   .counts = std::vector<std::uint64_t>(size, kBoardBytes)},
                                    memory_.data(), nullptr);
+  if (board_ == nullptr && !memory_.empty()) {  // From now on the others may look at it.
+    board_ = std::make_unique<Board>(site_.world, site_.rank, size, memory_, [this](std::uint32_t rank) {
+      return letters_->there(rank, schedule::Buffer::kInput);
+    });
+  }
   letters_->write_letter();
   user.begin_to_tell(*letters_, now);
 }
@@ -46,12 +52,14 @@ Result<bool> BoardRoom::decide(std::uint64_t* turn) {
     return Status(Code::kCorrupt, "the board of rank " + std::to_string(rank) + " does not begin where a line does");
   }
   letters_->let_go();
-  board_ =
-      std::make_unique<Board>(site_.world, site_.rank, static_cast<std::uint32_t>(site_.ranks.size()), memory_,
-                              [this](std::uint32_t rank) { return letters_->there(rank, schedule::Buffer::kInput); });
   state_ = State::kOpen;
   *turn = turns_++;
   return true;
+}
+
+void BoardRoom::forget(const BoardUser& user) {
+  std::erase(held_, &user);
+  if (teller_ == &user && state_ != State::kOpen) letters_.reset();  // It may hold others' memory open.
 }
 
 /// Until one of them is a try.
@@ -64,7 +72,10 @@ void BoardRoom::begin_held(Instant now) {
 }
 
 void BoardRoom::ring(Instant now) {
-  for (const std::uint32_t rank : board_->to_ring()) site_.mailbox->ring(site_.ranks[rank], site_.world, now);
+  for (const std::uint32_t rank : board_->to_ring()) {
+    has_rung_ = true;
+    site_.mailbox->ring(site_.ranks[rank], site_.world, now);
+  }
 }
 
 void BoardRoom::wait_for(BoardUser& user) {
@@ -117,7 +128,7 @@ void BoardRoom::on_bell(Instant now) {
 }
 
 bool BoardRoom::is_read() const {
-  if (board_ == nullptr) return true;
+  if (state_ != State::kOpen || board_ == nullptr) return true;
   for (std::uint32_t rank = 0; rank < board_->size(); ++rank) {
     const bool is_gone = rank != site_.rank && letters_->there(rank, schedule::Buffer::kInput) == nullptr;
     if (!is_gone && turns_ > 0 && !board_->has_finished(rank, turns_ - 1)) return false;

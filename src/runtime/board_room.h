@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <hawser/peer.h>
@@ -77,8 +78,13 @@ class BoardRoom final : Lookout {
   void wait_for(BoardUser& user);
   /// It has ended.
   void leave(BoardUser& user, std::uint64_t turn, Instant now);
-  /// One that may be waiting to begin will not.
-  void forget(const BoardUser& user) { std::erase(held_, &user); }
+  /// One that has not come to a board has ended.
+  void forget(const BoardUser& user);
+  /// Goes on with what is on boards. Returns how much was new.
+  std::size_t look(Instant now) override;
+  bool has_users() const { return !users_.empty(); }
+  /// Others have been rung for since the last time: that goes out in a turn of the lane.
+  bool take_rung() { return std::exchange(has_rung_, false); }
   /// A rank has written, and rung.
   void on_bell(Instant now);
   /// All other ranks that can be seen have read all that this one wrote.
@@ -92,14 +98,14 @@ class BoardRoom final : Lookout {
   void begin(BoardUser& user, Instant now);
   void begin_held(Instant now);
   void wake();
-  std::size_t look(Instant now) override;
   bool ask() override;
 
   const Site site_;
   std::span<std::byte> memory_;
   std::shared_ptr<const void> memory_owner_;
   std::unique_ptr<MappedCall> letters_;  ///< Of the try that goes on, or of the one by which boards are open.
-  std::unique_ptr<Board> board_;
+  const BoardUser* teller_ = nullptr;    ///< Who made the last try.
+  std::unique_ptr<Board> board_;         ///< From the first try on.
   State state_ = State::kShut;
   std::uint64_t begun_ = 0;        ///< Of those that may go by boards.
   std::uint64_t turns_ = 0;        ///< Of those that do.
@@ -108,6 +114,7 @@ class BoardRoom final : Lookout {
   bool is_looking_ = false;        ///< In each turn of the lane,
   bool has_asked_ = false;         ///< or the others ring.
   bool was_woken_ = false;
+  bool has_rung_ = false;
 };
 
 }  // namespace hawser::runtime

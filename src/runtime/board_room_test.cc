@@ -60,6 +60,7 @@ class BoardBarrier final : public BoardUser {
     return true;
   }
   bool has_news() const override { return call_->has_news(); }
+  std::optional<std::uint32_t> out_of_sight() const { return call_->out_of_sight(); }
   /// All letters are there.
   void decide() {
     std::uint64_t turn = 0;
@@ -191,6 +192,28 @@ TEST_F(BoardRoomTest, WhatBeginsBeforeATryIsDecidedGoesAsAllDo) {
   EXPECT_EQ(early.how, "board 1");
   EXPECT_EQ(earlier.how, "");
   EXPECT_EQ(begin(1).how, "board 1");
+}
+
+TEST_F(BoardRoomTest, ABoardCanBeLookedAtBeforeItsOwnerHasDecided) {
+  give_memory();
+  decide(begin_all());
+  const std::vector<BoardBarrier*> second = begin_all();
+  exchange_letters(second);
+  second[0]->decide();
+  EXPECT_FALSE(second[0]->is_over);
+  EXPECT_EQ(second[0]->out_of_sight(), std::nullopt);
+  second[1]->decide();
+  second[2]->decide();
+  EXPECT_TRUE(second[2]->is_over);
+}
+
+TEST_F(BoardRoomTest, ATryThatFailsHoldsNothingOpen) {
+  give_memory();
+  decide(begin_all());
+  const std::vector<BoardBarrier*> second = begin_all();
+  EXPECT_EQ(held_, 6);
+  for (std::uint32_t rank = 0; rank < kRanks; ++rank) rooms_[rank]->forget(*second[rank]);
+  EXPECT_EQ(held_, 0);
 }
 
 TEST_F(BoardRoomTest, OneThatWaitsLooksInEachTurnUntilItHasAskedForABell) {

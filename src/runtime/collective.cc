@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <new>
+#include <numeric>
 #include <utility>
 
 #include "base/copy.h"
@@ -13,6 +14,21 @@ namespace hawser::runtime {
 
 using schedule::Action;
 using schedule::Buffer;
+
+namespace {
+
+/// That this rank writes.
+std::uint64_t bytes_of_output(const schedule::Call& call) {
+  std::uint64_t count = call.count;
+  if (call.operation == schedule::Operation::kReduce && call.rank != call.root) count = 0;
+  if (call.operation == schedule::Operation::kReduceScatter) count = call.counts[call.rank];
+  if (call.operation == schedule::Operation::kAllGather) {
+    count = std::accumulate(call.counts.begin(), call.counts.end(), std::uint64_t{0});
+  }
+  return count * call.element_bytes;
+}
+
+}  // namespace
 
 std::byte* Collective::place(const schedule::Slice& slice) {
   if (is_telling_) {
@@ -31,7 +47,28 @@ std::byte* Collective::place(const schedule::Slice& slice) {
   return nullptr;
 }
 
-Status Collective::check_buffers() const {
+void Collective::make_schedule() {
+  algorithm = schedule::unmapped_choices(call, model)[0].algorithm;
+  schedule = schedule::make_schedule(call, algorithm);
+}
+
+/// False: it takes the schedule by messages to tell whether the buffers are right. Mostly it does not.
+bool Collective::has_buffers_for_boards() const {
+  const bool is_broadcast = call.operation == schedule::Operation::kBroadcast;
+  const std::uint64_t own = schedule::bytes_on_board(call, call.rank);
+  const std::uint64_t read = is_broadcast || call.has_input_in_output ? 0 : own;
+  const std::uint64_t written = bytes_of_output(call);
+  const auto in = reinterpret_cast<std::uintptr_t>(elements.input);
+  const auto out = reinterpret_cast<std::uintptr_t>(elements.output);
+  const bool has_all = (read == 0 || in != 0) && (written == 0 || out != 0);
+  return has_all && (in >= out + written || out >= in + read);
+}
+
+Status Collective::check_buffers() {
+  if (room != nullptr) {
+    if (has_buffers_for_boards()) return {};
+    make_schedule();
+  }
   const auto in = reinterpret_cast<std::uintptr_t>(elements.input);
   const auto out = reinterpret_cast<std::uintptr_t>(elements.output);
   std::uint64_t read = 0, written = 0;  // The ends of what is used.
@@ -96,6 +133,7 @@ void Collective::begin_by_messages(Instant now) {
 }
 
 bool Collective::goes_by_schedule(Instant now) {
+  if (room != nullptr && schedule.rounds() == 0) make_schedule();
   if (Recorder* const recorder = mailbox->recorder()) {
     recorder->change_algorithm(recorded, static_cast<std::uint32_t>(algorithm) + 1);
   }

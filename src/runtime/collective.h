@@ -7,8 +7,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -56,9 +56,10 @@ class Collective final : public Operation, public Listener, public BoardUser {
   schedule::Algorithm algorithm = schedule::Algorithm::kDirect;
   /// The ranks may read each other's buffers, and tell each other first whether they do. Else they go by `schedule`.
   std::unique_ptr<MappedCall> mapped;
-  /// It may go by boards, as `call`. Else it goes by `schedule`.
+  /// It may go by boards, as `call`. Else it gets a schedule, as the model says.
   BoardRoom* room = nullptr;
   schedule::Call call;
+  schedule::CostModel model;
   std::uint64_t read_at_once = kReadAtOnce;  ///< Bytes that are read at other ranks in one turn.
   Elements elements;
   std::span<const Peer> ranks;
@@ -74,7 +75,7 @@ class Collective final : public Operation, public Listener, public BoardUser {
   base::ListHook hook;  ///< Among those of its world that are under way.
 
   /// kInvalid where a buffer that the schedule uses is null, or what comes would land in what is still to be sent.
-  Status check_buffers() const;
+  Status check_buffers();
   /// Before it begins.
   void set_deadline(Instant deadline, Instant now);
   void begin(Instant now);
@@ -92,6 +93,7 @@ class Collective final : public Operation, public Listener, public BoardUser {
     return on_board_ == nullptr ? std::nullopt : on_board_->out_of_sight();
   }
   bool is_over() const { return is_over_; }
+  bool is_on_board() const { return on_board_ != nullptr; }
 
   // For the room.
   void begin_to_tell(MappedCall& letters, Instant now) override;
@@ -108,6 +110,8 @@ class Collective final : public Operation, public Listener, public BoardUser {
   void begin_round(Instant now);
   bool decide(Instant now);
   bool goes_by_schedule(Instant now);
+  void make_schedule();
+  bool has_buffers_for_boards() const;
   bool act_on_round(Instant now);
   bool read_some(std::span<const schedule::Step> steps, std::uint64_t* budget, Instant now);
   const std::byte* there(const schedule::Step& step) const;
@@ -133,8 +137,8 @@ class Collective final : public Operation, public Listener, public BoardUser {
   bool is_begun_ = false;    ///< The round's messages are under way.
   bool is_waiting_ = false;  ///< A job of the mailbox goes on with it.
   bool is_over_ = false;
-  std::deque<Send> sends_;
-  std::deque<Receive> receives_;
+  std::list<Send> sends_;
+  std::list<Receive> receives_;
 };
 
 }  // namespace hawser::runtime

@@ -6,6 +6,7 @@
 
 #include "base/planted.h"
 #include "base/shown.h"
+#include "base/spin.h"
 #include "base/try.h"
 #include "reduce/compressor.h"
 #include "runtime/digest.h"
@@ -188,6 +189,7 @@ void WorldCore::learn_hosts() {
   Digest digest;
   for (const std::uint32_t host : hosts_) digest.add(host);
   hosts_digest_ = digest.value();
+  is_one_host_ = numbers.size() == 1;
 }
 
 Status WorldCore::shutdown(Duration timeout) {
@@ -827,7 +829,21 @@ void WorldCore::end_aborted(runtime::Operation& operation) {
 
 bool WorldCore::wait(const runtime::Operation& operation, Duration timeout) const {
   const auto over = [&] { return operation.final.load(std::memory_order_acquire); };
+  if (over()) return true;
+  if (operation.kind == OperationKind::kSeveral && room_ != nullptr && seat_->has_threads()) look_for(operation);
   return over() || agent::inner::wait_until(seat_->agent, over, agent::inner::now(seat_->agent) + timeout);
+}
+
+/// For a moment at what is on boards, without the lane's turns in between: they take longer than most waits.
+void WorldCore::look_for(const runtime::Operation& operation) const {
+  constexpr int kLooks = 64;
+  static_cast<void>(agent::inner::under_lane_lightly(seat_->agent, "wait", [&](Instant now) {
+    for (int i = 0; i < kLooks && room_->has_users() && !operation.final.load(std::memory_order_relaxed); ++i) {
+      if (room_->look(now) == 0) base::cpu_relax();
+    }
+    seat_->mailbox->run_jobs(now);
+    return room_->take_rung() || !why_not().ok();
+  }));
 }
 
 void WorldCore::cancel(runtime::Operation& operation) {
@@ -993,8 +1009,24 @@ void WorldCore::on_left(const Peer& peer) {
   if (!rank || !left_.insert(*rank).second) return;
   note_dead(*rank);
   if (failed_.contains(*rank)) return;
+  end_waits_for(*rank, agent::inner::now(seat_->agent));
   accord_->note_failed(*rank, agent::inner::now(seat_->agent));  // It votes no more.
   if (hearing_ != nullptr) hearing_->note_gone(*rank);
+}
+
+/// It has left: what it has not written on its board by now never comes. Receives of it end with its session.
+void WorldCore::end_waits_for(std::uint32_t rank, Instant now) {
+  const auto waits = [rank](const Collective& each) {
+    const std::vector<std::uint32_t> awaited = each.is_on_board() ? each.awaited() : std::vector<std::uint32_t>();
+    return std::ranges::find(awaited, rank) != awaited.end();
+  };
+  std::vector<std::uint64_t> numbers;
+  for (const Collective& each : under_way_) {
+    if (waits(each)) numbers.push_back(each.number);
+  }
+  for (const std::uint64_t number : numbers) {
+    if (Collective* const its = under_way(number)) its->fail(departed(rank), now);
+  }
 }
 
 void WorldCore::on_revoke(const Peer& by, const Status& why) {

@@ -132,6 +132,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   /// Ranks with other settings are found out by it.
   std::uint64_t settings_digest() const;
   void learn_hosts();
+  void look_for(const runtime::Operation& operation) const;
   bool are_boards_read(Instant until) const;
   Status begin_world(std::vector<Peer> ranks, std::uint64_t nonce);
   void begin_under_lane(std::vector<Peer> ranks, std::uint64_t nonce, Instant now);
@@ -152,7 +153,6 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   Status check_rank(std::string_view call, std::uint32_t rank) const;
   Status check_collective(const CollectiveCall& call) const;
   std::shared_ptr<Collective> make_collective(CollectiveCall call, const CollectiveOptions& options);
-  bool is_on_one_host(const CollectiveCall& call) const;
   BoardRoom* board_room();
   Result<std::unique_ptr<backend::View>> view(const RankRegion& region) const;
   std::unique_ptr<MappedCall> mapped_call(const CollectiveCall& call);
@@ -182,7 +182,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   /// This rank's call of the number has ended: it has received all that it wanted.
   bool is_past(std::uint64_t number);
   void end_misfit(const Peer& by, std::uint64_t number, Instant now);
-  void check_awaited(const Collective& collective, Instant now);
+  void check_awaited(Collective& collective, Instant now);
   Status not_the_same(const Peer& by, std::uint64_t number) const;
   Status why_not() const;
   Status departed(std::uint32_t rank) const;
@@ -191,6 +191,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   void note_dead(std::uint32_t rank);
   void convict(std::uint32_t rank);
   void on_decided(Instant now);
+  void end_waits_for(std::uint32_t rank, Instant now);
   void tell_revoked(Instant now);
   /// Ranks have lost each other. Nobody votes until it is decided who failed.
   bool is_undecided() const { return hearing_ != nullptr && hearing_->is_undecided(); }
@@ -208,6 +209,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   std::vector<std::uint64_t> host_ids_;    ///< By rank, as all have told when they entered.
   std::vector<std::uint32_t> hosts_;
   std::uint64_t hosts_digest_ = 0;
+  bool is_one_host_ = false;
   std::vector<Peer> ranks_;
   std::unordered_set<const void*> members_;  ///< Their sources,
   std::unordered_map<const void*, std::uint32_t> rank_by_source_;

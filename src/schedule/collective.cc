@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <initializer_list>
 #include <numeric>
+#include <optional>
+#include <span>
 
 #include "base/check.h"
 #include "schedule/circulant.h"
@@ -239,8 +242,22 @@ double cost_of_two_levels(const Call& call, const CostModel& model) {
   return within(Operation::kAllReduce) + between(slice, hosts.ranks_max());
 }
 
+/// A few algorithms: no memory is allocated for them.
+class Few {
+ public:
+  Few(std::initializer_list<Algorithm> all) {
+    for (const Algorithm each : all) push_back(each);
+  }
+  void push_back(Algorithm one) { all_[count_++] = one; }
+  std::span<const Algorithm> all() const { return std::span(all_).first(count_); }
+
+ private:
+  std::array<Algorithm, kAlgorithms> all_{};
+  std::size_t count_ = 0;
+};
+
 /// Those that give the right result on one level, before anybody looks at what they cost.
-std::vector<Algorithm> right_on_one_level(const Call& call) {
+Few right_on_one_level(const Call& call) {
   switch (call.operation) {
     case Operation::kBarrier:
       return {Algorithm::kDissemination};
@@ -276,7 +293,9 @@ bool fits_boards(const Call& call) {
                          call.operation == Operation::kAllGather;
   const bool combines = call.operation == Operation::kReduce || call.operation == Operation::kAllReduce ||
                         call.operation == Operation::kReduceScatter;
-  if (!call.may_use_boards || call.size < 2 || !(has_order || (combines && !call.reproducible))) return false;
+  if (!call.may_use_boards || call.size < 2 || call.size > kBoardRanksMax ||
+      !(has_order || (combines && !call.reproducible)))
+    return false;
   std::uint64_t all = 0;
   for (std::uint32_t rank = 0; rank < call.size; ++rank) {
     const std::uint64_t bytes = bytes_on_board(call, rank);
@@ -286,8 +305,8 @@ bool fits_boards(const Call& call) {
   return all > 0 || call.operation == Operation::kBarrier;  // For nothing no rank waits for another one.
 }
 
-std::vector<Algorithm> right_ones(const Call& call) {
-  std::vector<Algorithm> all = right_on_one_level(call);
+Few right_ones(const Call& call) {
+  Few all = right_on_one_level(call);
   const bool has_two = call.operation == Operation::kBarrier || call.operation == Operation::kBroadcast ||
                        call.operation == Operation::kReduce || call.operation == Operation::kAllReduce;
   if (has_two && call.commutes && !call.reproducible && Hosts::has_levels(call.hosts)) {
@@ -301,6 +320,26 @@ std::vector<Algorithm> right_ones(const Call& call) {
   if (fits_boards(call)) all.push_back(Algorithm::kBoards);
   return all;
 }
+
+class Costs {
+ public:
+  Costs(const Call& call, const CostModel& model)
+      : call_(call),
+        model_(model),
+        // On one level each round waits for the slowest of its messages, and mostly all ranks of a host send to others.
+        one_level_(Hosts::has_levels(call.hosts) ? model.between_hosts(Hosts(call.hosts, 0, 0).ranks_max()) : model) {}
+
+  double of(Algorithm algorithm) const {
+    if (algorithm == Algorithm::kTwoLevels) return cost_of_two_levels(call_, model_);
+    if (algorithm == Algorithm::kBoards) return cost_of_boards(call_, model_);
+    return cost_of(work_of(call_, algorithm), static_cast<double>(call_.element_bytes), one_level_);
+  }
+
+ private:
+  const Call& call_;
+  const CostModel& model_;
+  const CostModel one_level_;
+};
 
 }  // namespace
 
@@ -322,23 +361,21 @@ std::string_view to_string(Algorithm algorithm) {
 
 std::vector<Choice> choices(const Call& call, const CostModel& model) {
   std::vector<Choice> all;
-  const auto bytes = static_cast<double>(call.element_bytes);
-  // On one level each round waits for the slowest of its messages, and mostly all ranks of a host send to other hosts.
-  const bool has_levels = Hosts::has_levels(call.hosts);
-  const CostModel one_level = has_levels ? model.between_hosts(Hosts(call.hosts, 0, 0).ranks_max()) : model;
-  for (const Algorithm algorithm : right_ones(call)) {
-    double cost = 0;
-    if (algorithm == Algorithm::kTwoLevels) {
-      cost = cost_of_two_levels(call, model);
-    } else if (algorithm == Algorithm::kBoards) {
-      cost = cost_of_boards(call, model);
-    } else {
-      cost = cost_of(work_of(call, algorithm), bytes, one_level);
-    }
-    all.push_back({algorithm, cost});
-  }
+  const Costs costs(call, model);
+  for (const Algorithm algorithm : right_ones(call).all()) all.push_back({algorithm, costs.of(algorithm)});
   std::ranges::stable_sort(all, {}, &Choice::cost_ns);
   return all;
+}
+
+Algorithm cheapest(const Call& call, const CostModel& model) {
+  const Costs costs(call, model);
+  std::optional<Choice> best;
+  for (const Algorithm algorithm : right_ones(call).all()) {
+    const double cost = costs.of(algorithm);
+    if (!best || cost < best->cost_ns) best = Choice{algorithm, cost};
+  }
+  HAWSER_ASSERT(best.has_value(), "each operation can be done");
+  return best->algorithm;
 }
 
 std::vector<Choice> unmapped_choices(const Call& call, const CostModel& model) {

@@ -71,6 +71,7 @@ enum class Algorithm : std::uint8_t {
 inline constexpr std::size_t kAlgorithms = 10;
 /// The most that a rank can write on its board for one collective.
 inline constexpr std::uint64_t kBoardBytesMax = 4096;
+inline constexpr std::uint32_t kBoardRanksMax = 64;  ///< Each reads the board of each.
 std::string_view to_string(Algorithm algorithm);
 
 /// What moving and combining costs. Defaults: measured between two processes of one host; between hosts assumed, as TCP
@@ -100,6 +101,8 @@ struct Choice {
 
 /// All algorithms that give the right result, the cheapest first. The same on all ranks: it does not look at the rank.
 std::vector<Choice> choices(const Call& call, const CostModel& model);
+/// The first of the choices.
+Algorithm cheapest(const Call& call, const CostModel& model);
 /// Bytes of its input that a rank writes on its board.
 std::uint64_t bytes_on_board(const Call& call, std::uint32_t rank);
 /// Those that go by messages alone: for ranks that found that their buffers or boards are not mapped.

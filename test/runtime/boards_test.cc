@@ -221,6 +221,20 @@ TEST_F(BoardsWorld, WhenARankFailsTheOthersHearIt) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, 3s);
 }
 
+TEST_F(BoardsWorld, WhoWaitsForARankThatHasLeftHearsIt) {
+  open(3);
+  until_on_boards();
+  on_all([&](std::size_t rank) {
+    if (rank == 2) {
+      EXPECT_TRUE(worlds_[2].leave(5s).ok());
+      return;
+    }
+    const Status status = worlds_[rank].barrier();
+    EXPECT_EQ(status.code(), Code::kDisconnected) << status.to_string();
+    EXPECT_NE(status.to_string().find("rank 2 has left"), std::string::npos) << status.to_string();
+  });
+}
+
 TEST_F(BoardsWorld, ShrunkWorldsAndGroupsHaveBoardsOfTheirOwn) {
   open(4);
   until_on_boards();

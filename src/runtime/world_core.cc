@@ -1,7 +1,10 @@
 #include "runtime/world_core.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "base/planted.h"
@@ -834,16 +837,25 @@ bool WorldCore::wait(const runtime::Operation& operation, Duration timeout) cons
   return over() || agent::inner::wait_until(seat_->agent, over, agent::inner::now(seat_->agent) + timeout);
 }
 
-/// For a moment at what is on boards, without the lane's turns in between: they take longer than most waits.
+/// For a moment at what is on boards, without the lane's turns in between: they take longer than most waits. Of more
+/// ranks than the host has cores one lets the others run first.
 void WorldCore::look_for(const runtime::Operation& operation) const {
-  constexpr int kLooks = 64;
-  static_cast<void>(agent::inner::under_lane_lightly(seat_->agent, "wait", [&](Instant now) {
-    for (int i = 0; i < kLooks && room_->has_users() && !operation.final.load(std::memory_order_relaxed); ++i) {
-      if (room_->look(now) == 0) base::cpu_relax();
-    }
-    seat_->mailbox->run_jobs(now);
-    return room_->take_rung() || !why_not().ok();
-  }));
+  static const auto cores = static_cast<std::uint32_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+  const bool is_crowded = size() > cores;
+  const int looks = is_crowded ? 2 : 64, rounds = is_crowded ? 16 : 1;
+  for (int round = 0; round < rounds && !operation.final.load(std::memory_order_acquire); ++round) {
+    if (round > 0) std::this_thread::yield();
+    bool has_users = false;
+    static_cast<void>(agent::inner::under_lane_lightly(seat_->agent, "wait", [&](Instant now) {
+      for (int i = 0; i < looks && room_->has_users() && !operation.final.load(std::memory_order_relaxed); ++i) {
+        if (room_->look(now) == 0) base::cpu_relax();
+      }
+      seat_->mailbox->run_jobs(now);
+      has_users = room_->has_users();
+      return room_->take_rung() || !why_not().ok();
+    }));
+    if (!has_users) return;
+  }
 }
 
 void WorldCore::cancel(runtime::Operation& operation) {

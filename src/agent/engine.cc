@@ -158,7 +158,7 @@ Instant Engine::next_deadline() const {
 bool Engine::prepare_sleep() {
   if (sessions_.has_work() || ports_.releases().has_parting() || held_.has_called()) return false;
   held_.put_off(turned_);
-  return ports_.prepare_sleep();
+  return ports_.prepare_sleep() && services_.prepare_sleep();
 }
 
 void Engine::on_event(std::size_t backend, const backend::PortEvent& event, Instant now) {

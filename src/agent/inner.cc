@@ -44,6 +44,19 @@ Status under_lane(const Agent& agent, std::string_view what, const std::function
   return {};
 }
 
+Status under_lane_lightly(const Agent& agent, std::string_view what, const std::function<bool(Instant now)>& call) {
+  const std::shared_ptr<Core>& core = core_of(agent);
+  if (!core) return Status(Code::kInvalid, std::string(what) + ": the agent is empty");
+  if (Status status = core->usable(what); !status.ok()) return status;
+  core->lane.lock();
+  const Instant now = core->now();
+  if (call(now)) core->lane.turn(now);
+  core->lane.unlock();
+  core->lane.wake();
+  core->lane.news();  // Whatever ended is told to waiters in the next turn only.
+  return {};
+}
+
 bool wait_until(const Agent& agent, const std::function<bool()>& reached, Instant deadline) {
   return core_of(agent)->lane.wait_until(reached, deadline);
 }

@@ -38,6 +38,8 @@ Result<std::string> resolve(std::string_view address, Instant deadline);
 /// Runs `call` under the lane's lock, then a turn for what it began. Not called where the agent is closed, or belongs
 /// to the process that this one was forked from: that is the error.
 Status under_lane(const Agent& agent, std::string_view what, const std::function<void(Instant now)>& call);
+/// The same with a turn only where `call` says true. Without one nothing goes out that `call` began.
+Status under_lane_lightly(const Agent& agent, std::string_view what, const std::function<bool(Instant now)>& call);
 /// Makes progress, or waits for the driver to, until `reached` or the deadline. See Lane::wait_until.
 bool wait_until(const Agent& agent, const std::function<bool()>& reached, Instant deadline);
 Instant now(const Agent& agent);

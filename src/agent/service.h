@@ -104,6 +104,9 @@ class Service {
   virtual Instant next_deadline() const = 0;
   /// Ends what is overdue. Returns how much.
   virtual std::size_t expire(Instant now) = 0;
+  /// Nobody turns the lane until something rings or a deadline comes, which may be another one afterwards. False: there
+  /// is something to do that rings nothing.
+  virtual bool prepare_sleep() { return true; }
   virtual void describe(const Visitor& visitor) const = 0;
   /// In a forked child, which is about to let go of all that is the parent's. Only system calls.
   virtual void disown_after_fork() {}

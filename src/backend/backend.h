@@ -133,6 +133,10 @@ class View {
   virtual std::span<const std::byte> bytes() const = 0;
   /// Where that part begins in the region, bytes.
   virtual std::uint64_t first() const = 0;
+  /// The view holds the region open no more, and is none of those that a path can give out. Until the path ends `bytes`
+  /// can be read as before; once the owner has closed the region they mean nothing. For memory that tells by itself
+  /// whether it still means something.
+  virtual void let_go() = 0;
 };
 
 /// Bytes of a chunk that need not wait: copying it costs less than a turn does, so it passes those that are blocked.

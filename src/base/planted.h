@@ -101,6 +101,9 @@ enum class Planted : std::uint8_t {
   kNeverChecks,        ///< A rank that waits long does not ask whether the others called the same.
   kMappedUnconfirmed,  ///< What a rank read where it lay counts before its owner has said that it had it all the time.
   kMappedUnknowing,    ///< Ranks read each other's memory though not all of them have mapped it.
+  kBoardSlotTaken,     ///< A rank writes into a slot of its board before all others have read what stands there.
+  kBoardAsksOnce,      ///< A rank that was woken for its boards, and has to sleep again, does not ask for a bell again.
+  kBoardDigestUnread,  ///< What a rank wrote on its board is taken for the same collective without a look.
   kLastGoodClaimed,    ///< A collective counts as good though one before it did not end well.
   kShrinksAsSeen,      ///< A shrunk world's ranks are those that this rank holds for alive.
   kQuorumIgnored,      ///< Ranks without a quorum go on.

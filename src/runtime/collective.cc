@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <new>
+#include <numeric>
 #include <utility>
 
 #include "base/copy.h"
@@ -14,10 +15,25 @@ namespace hawser::runtime {
 using schedule::Action;
 using schedule::Buffer;
 
+namespace {
+
+/// That this rank writes.
+std::uint64_t bytes_of_output(const schedule::Call& call) {
+  std::uint64_t count = call.count;
+  if (call.operation == schedule::Operation::kReduce && call.rank != call.root) count = 0;
+  if (call.operation == schedule::Operation::kReduceScatter) count = call.counts[call.rank];
+  if (call.operation == schedule::Operation::kAllGather) {
+    count = std::accumulate(call.counts.begin(), call.counts.end(), std::uint64_t{0});
+  }
+  return count * call.element_bytes;
+}
+
+}  // namespace
+
 std::byte* Collective::place(const schedule::Slice& slice) {
   if (is_telling_) {
     const bool is_own = slice.buffer == Buffer::kInput;
-    return (is_own ? const_cast<std::byte*>(mapped->own_letter().data()) : mapped->letters().data()) + slice.at;
+    return (is_own ? const_cast<std::byte*>(letters_->own_letter().data()) : letters_->letters().data()) + slice.at;
   }
   const std::uint64_t at = slice.at * elements.bytes;
   switch (slice.buffer) {
@@ -31,7 +47,28 @@ std::byte* Collective::place(const schedule::Slice& slice) {
   return nullptr;
 }
 
-Status Collective::check_buffers() const {
+void Collective::make_schedule() {
+  algorithm = schedule::unmapped_choices(call, model)[0].algorithm;
+  schedule = schedule::make_schedule(call, algorithm);
+}
+
+/// False: it takes the schedule by messages to tell whether the buffers are right. Mostly it does not.
+bool Collective::has_buffers_for_boards() const {
+  const bool is_broadcast = call.operation == schedule::Operation::kBroadcast;
+  const std::uint64_t own = schedule::bytes_on_board(call, call.rank);
+  const std::uint64_t read = is_broadcast || call.has_input_in_output ? 0 : own;
+  const std::uint64_t written = bytes_of_output(call);
+  const auto in = reinterpret_cast<std::uintptr_t>(elements.input);
+  const auto out = reinterpret_cast<std::uintptr_t>(elements.output);
+  const bool has_all = (read == 0 || in != 0) && (written == 0 || out != 0);
+  return has_all && (in >= out + written || out >= in + read);
+}
+
+Status Collective::check_buffers() {
+  if (room != nullptr) {
+    if (has_buffers_for_boards()) return {};
+    make_schedule();
+  }
   const auto in = reinterpret_cast<std::uintptr_t>(elements.input);
   const auto out = reinterpret_cast<std::uintptr_t>(elements.output);
   std::uint64_t read = 0, written = 0;  // The ends of what is used.
@@ -76,14 +113,65 @@ void Collective::on_late(Operation&, Instant now) {
 }
 
 void Collective::begin(Instant now) {
+  if (room != nullptr) return room->enter(*this, now);
   if (mapped != nullptr) {
     mapped->write_letter();
-    exchange_ = mapped->exchange();
-    is_telling_ = true;
-  } else if (!take_scratch(now)) {
-    return;
+    return begin_to_tell(*mapped, now);
   }
+  if (take_scratch(now)) go_on(now);
+}
+
+void Collective::begin_to_tell(MappedCall& letters, Instant now) {
+  letters_ = &letters;
+  exchange_ = letters.exchange();
+  is_telling_ = true;
   go_on(now);
+}
+
+void Collective::begin_by_messages(Instant now) {
+  if (goes_by_schedule(now)) go_on(now);
+}
+
+bool Collective::goes_by_schedule(Instant now) {
+  if (room != nullptr && schedule.rounds() == 0) make_schedule();
+  if (Recorder* const recorder = mailbox->recorder()) {
+    recorder->change_algorithm(recorded, static_cast<std::uint32_t>(algorithm) + 1);
+  }
+  return take_scratch(now);
+}
+
+void Collective::begin_on_board(Board& board, std::uint64_t turn, Instant now) {
+  on_board_ = std::make_unique<BoardCall>(
+      board, call,
+      BoardCall::Buffers{.input = elements.input, .output = elements.output, .combine = std::move(elements.combine)},
+      turn, number, digest);
+  look(now);
+  if (!is_over_) room->wait_for(*this);
+}
+
+bool Collective::look(Instant now) {
+  const std::shared_ptr<Operation> keep = self;
+  for (bool has_moved = false;; has_moved = true) {
+    switch (on_board_->go_on()) {
+      case BoardCall::Step::kWaits:
+        return has_moved;
+      case BoardCall::Step::kWrote:
+        room->ring(now);
+        break;
+      case BoardCall::Step::kOver:
+        end_well(now);
+        return true;
+      case BoardCall::Step::kDiffers:
+        fail(differs_at(on_board_->culprit()), now);
+        return true;
+      case BoardCall::Step::kBad:
+        fail(Status(Code::kCorrupt, name + ": what rank " + std::to_string(on_board_->culprit()) +
+                                        " has on its board is of no collective of this world")
+                 .with_peer(ranks[on_board_->culprit()].name()),
+             now);
+        return true;
+    }
+  }
 }
 
 bool Collective::take_scratch(Instant now) {
@@ -95,9 +183,10 @@ bool Collective::take_scratch(Instant now) {
   return false;
 }
 
-/// All ranks have told where their buffers lie. False: it has failed.
+/// All ranks have told where their buffers, or boards, lie. False: it has failed, or goes by boards.
 bool Collective::decide(Instant now) {
-  const Result<bool> decided = mapped->decide();
+  std::uint64_t turn = 0;
+  const Result<bool> decided = room == nullptr ? mapped->decide() : room->decide(&turn);
   if (!decided) {
     fail(Status(decided.error().code(), name + ": " + std::string(decided.error().message())), now);
     return false;
@@ -105,15 +194,16 @@ bool Collective::decide(Instant now) {
   is_telling_ = false;
   round_ = 0;
   exchange_ = {};
+  if (*decided && room != nullptr) {
+    begin_on_board(room->board(), turn, now);
+    return false;
+  }
   if (*decided) {
     schedule = mapped->schedule();
     return true;
   }
   mapped.reset();
-  if (Recorder* const recorder = mailbox->recorder()) {
-    recorder->change_algorithm(recorded, static_cast<std::uint32_t>(algorithm) + 1);
-  }
-  return take_scratch(now);
+  return goes_by_schedule(now);
 }
 
 void Collective::begin_round(Instant now) {
@@ -153,14 +243,18 @@ void Collective::begin_round(Instant now) {
 Status Collective::error_of(const Operation& operation) const {
   const Status& its_end = operation.status;
   if (operation.kind != OperationKind::kReceive || its_end.code() != Code::kInvalid) return its_end;
-  std::string its;
+  std::uint32_t its = 0;
   for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) {
     const bool is_it = source_of(ranks[rank]) == static_cast<const Receive&>(operation).pattern.source;
-    if (is_it) its = std::to_string(rank);
+    if (is_it) its = rank;
   }
-  return Status(Code::kInvalid, name + " is another operation at rank " + its + ": the ranks differ in what they call")
-      .with_peer(its_end.peer())
-      .because(its_end);
+  return differs_at(its).because(its_end);
+}
+
+Status Collective::differs_at(std::uint32_t rank) const {
+  return Status(Code::kInvalid,
+                name + " is another operation at rank " + std::to_string(rank) + ": the ranks differ in what they call")
+      .with_peer(ranks[rank].name());
 }
 
 void Collective::on_end(Operation& operation) {
@@ -288,12 +382,16 @@ void Collective::go_on(Instant now) {
         if (!decide(now)) return;
         continue;
       }
-      Status last = elements.finish ? elements.finish() : Status();
-      if (!last.ok()) return fail(Status(last.code(), name + ": " + std::string(last.message())), now);
-      return finish({}, now);
+      return end_well(now);
     }
     begin_round(now);
   }
+}
+
+void Collective::end_well(Instant now) {
+  const Status last = elements.finish ? elements.finish() : Status();
+  if (!last.ok()) return fail(Status(last.code(), name + ": " + std::string(last.message())), now);
+  finish({}, now);
 }
 
 void Collective::fail(const Status& why, Instant now) {
@@ -306,6 +404,7 @@ void Collective::fail(const Status& why, Instant now) {
 }
 
 std::vector<std::uint32_t> Collective::awaited() const {
+  if (on_board_ != nullptr) return on_board_->awaited();
   std::vector<std::uint32_t> all;
   for (const Receive& receive : receives_) {
     if (receive.final.load(std::memory_order_relaxed)) continue;
@@ -323,7 +422,14 @@ void Collective::finish(Status result, Instant now) {
   const std::shared_ptr<Operation> keep = std::move(self);
   hook.unlink();
   mapped.reset();  // The others' memory, too.
-  elements = {};   // What it holds for the time of the collective goes now, not with the user's handle.
+  if (on_board_ != nullptr) {
+    const std::uint64_t turn = on_board_->turn();
+    on_board_.reset();
+    room->leave(*this, turn, now);
+  } else if (room != nullptr) {
+    room->forget(*this);
+  }
+  elements = {};  // What it holds for the time of the collective goes now, not with the user's handle.
   if (ended) ended(*this, now);
   final.store(true, std::memory_order_release);
   mailbox->note_end();

@@ -7,15 +7,18 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/intrusive_list.h"
 #include "reduce/reduce.h"
+#include "runtime/board_call.h"
+#include "runtime/board_room.h"
 #include "runtime/mailbox.h"
 #include "runtime/mapped_call.h"
 #include "schedule/collective.h"
@@ -39,7 +42,7 @@ struct Elements {
   std::function<Status()> finish;
 };
 
-class Collective final : public Operation, public Listener {
+class Collective final : public Operation, public Listener, public BoardUser {
  public:
   Collective() : Operation(OperationKind::kSeveral) { listener = this; }
 
@@ -53,6 +56,10 @@ class Collective final : public Operation, public Listener {
   schedule::Algorithm algorithm = schedule::Algorithm::kDirect;
   /// The ranks may read each other's buffers, and tell each other first whether they do. Else they go by `schedule`.
   std::unique_ptr<MappedCall> mapped;
+  /// It may go by boards, as `call`. Else it gets a schedule, as the model says.
+  BoardRoom* room = nullptr;
+  schedule::Call call;
+  schedule::CostModel model;
   std::uint64_t read_at_once = kReadAtOnce;  ///< Bytes that are read at other ranks in one turn.
   Elements elements;
   std::span<const Peer> ranks;
@@ -68,7 +75,7 @@ class Collective final : public Operation, public Listener {
   base::ListHook hook;  ///< Among those of its world that are under way.
 
   /// kInvalid where a buffer that the schedule uses is null, or what comes would land in what is still to be sent.
-  Status check_buffers() const;
+  Status check_buffers();
   /// Before it begins.
   void set_deadline(Instant deadline, Instant now);
   void begin(Instant now);
@@ -81,7 +88,19 @@ class Collective final : public Operation, public Listener {
   }
   /// Ranks of whom the round still waits for a message.
   std::vector<std::uint32_t> awaited() const;
+  /// The rank whose board it waits for, and cannot read any more.
+  std::optional<std::uint32_t> out_of_sight() const {
+    return on_board_ == nullptr ? std::nullopt : on_board_->out_of_sight();
+  }
   bool is_over() const { return is_over_; }
+  bool is_on_board() const { return on_board_ != nullptr; }
+
+  // For the room.
+  void begin_to_tell(MappedCall& letters, Instant now) override;
+  void begin_on_board(Board& board, std::uint64_t turn, Instant now) override;
+  void begin_by_messages(Instant now) override;
+  bool look(Instant now) override;
+  bool has_news() const override { return on_board_->has_news(); }
 
  private:
   std::byte* place(const schedule::Slice& slice);
@@ -90,17 +109,24 @@ class Collective final : public Operation, public Listener {
   std::size_t rounds() const;
   void begin_round(Instant now);
   bool decide(Instant now);
+  bool goes_by_schedule(Instant now);
+  void make_schedule();
+  bool has_buffers_for_boards() const;
   bool act_on_round(Instant now);
   bool read_some(std::span<const schedule::Step> steps, std::uint64_t* budget, Instant now);
   const std::byte* there(const schedule::Step& step) const;
   void go_on_later();
   void act(const schedule::Step& step);
   void go_on(Instant now);
+  void end_well(Instant now);
   void finish(Status status, Instant now);
+  Status differs_at(std::uint32_t rank) const;
   Status error_of(const Operation& operation) const;
 
   std::unique_ptr<std::byte[]> scratch_;
   Instant deadline_ = Instant::max();
+  std::unique_ptr<BoardCall> on_board_;
+  MappedCall* letters_ = nullptr;
   schedule::Schedule exchange_;  ///< Of letters, while `is_telling_`.
   bool is_telling_ = false;
   std::size_t round_ = 0;
@@ -111,8 +137,8 @@ class Collective final : public Operation, public Listener {
   bool is_begun_ = false;    ///< The round's messages are under way.
   bool is_waiting_ = false;  ///< A job of the mailbox goes on with it.
   bool is_over_ = false;
-  std::deque<Send> sends_;
-  std::deque<Receive> receives_;
+  std::list<Send> sends_;
+  std::list<Receive> receives_;
 };
 
 }  // namespace hawser::runtime

@@ -497,6 +497,7 @@ Status Mailbox::handle(agent::Session& session, const wire::RuntimeMessage& mess
     case wire::RuntimeKind::kLost:
     case wire::RuntimeKind::kTopology:
     case wire::RuntimeKind::kOver:
+    case wire::RuntimeKind::kBell:
       watchers_.tell(agent::inner::peer_of(session), message, desk_of(session).early, carrier_.now());
       return {};
     case wire::RuntimeKind::kCheck:
@@ -794,6 +795,11 @@ std::size_t Mailbox::left(const agent::Session& session) const {
 std::size_t Mailbox::expire(Instant now) {
   std::size_t ended = later_.size();
   for (const auto& job : std::exchange(later_, {})) job(now);
+  for (std::size_t i = 0; i < lookouts_.size();) {
+    Lookout* const next = lookouts_[i];
+    ended += next->look(now);  // It may go.
+    if (i < lookouts_.size() && lookouts_[i] == next) ++i;
+  }
   while (Operation* const late = deadlines_.take(now)) {
     ++ended;
     if (late->kind == OperationKind::kSeveral) {
@@ -804,6 +810,12 @@ std::size_t Mailbox::expire(Instant now) {
   }
   run_jobs(now);
   return ended;
+}
+
+/// A lookout that has asked does not look any more.
+bool Mailbox::prepare_sleep() {
+  std::erase_if(lookouts_, [](Lookout* lookout) { return lookout->ask(); });
+  return lookouts_.empty();
 }
 
 void Mailbox::describe(const agent::Visitor& visitor) const {

@@ -28,6 +28,7 @@
 
 #include "agent/inner.h"
 #include "base/inside.h"
+#include "runtime/lookout.h"
 #include "runtime/matcher.h"
 #include "runtime/recorder.h"
 #include "runtime/watchers.h"
@@ -131,6 +132,12 @@ class Mailbox final : public agent::Service {
     later_.push_back(std::move(job));
     carrier_.note_deadline();
   }
+  /// It looks in each turn from now on, until it has asked the others to ring. Not twice at once.
+  void watch(Lookout& lookout) {
+    lookouts_.push_back(&lookout);
+    carrier_.note_deadline();
+  }
+  void unwatch(Lookout& lookout) { std::erase(lookouts_, &lookout); }
   /// See Path::view.
   Result<std::unique_ptr<backend::View>> view(const Peer& peer,
                                               const std::shared_ptr<const agent::RemoteRegion>& region) {
@@ -155,7 +162,8 @@ class Mailbox final : public agent::Service {
   bool awaits(const agent::Session& session) const override;
   std::size_t left(const agent::Session& session) const override;
   std::string_view name() const override { return "messages"; }
-  Instant next_deadline() const override { return later_.empty() ? deadlines_.next() : Instant(); }
+  Instant next_deadline() const override { return later_.empty() && lookouts_.empty() ? deadlines_.next() : Instant(); }
+  bool prepare_sleep() override;
   std::size_t expire(Instant now) override;
   void describe(const agent::Visitor& visitor) const override;
   void disown_after_fork() override {
@@ -226,6 +234,7 @@ class Mailbox final : public agent::Service {
   Deadlines deadlines_;
   Watchers watchers_;
   std::vector<std::function<void(Instant now)>> jobs_, later_;
+  std::vector<Lookout*> lookouts_;
   std::uint64_t next_id_ = 1;
   std::vector<std::byte> gathered_;  ///< Of one message in pieces, while it is said.
   std::size_t under_way_ = 0;        ///< Sends and receives.

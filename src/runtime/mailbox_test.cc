@@ -281,6 +281,8 @@ struct SilentWatcher final : Watcher {
     checks.emplace_back(number, digest);
   }
   void on_over(const Peer&, std::uint64_t number, Code code, Instant) override { overs.emplace_back(number, code); }
+  void on_bell(const Peer&, Instant) override { ++bells; }
+  int bells = 0;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> checks;
   std::vector<std::pair<std::uint64_t, Code>> overs;
 };
@@ -306,6 +308,19 @@ TEST_F(MailboxTest, AChecksAnswerIsTheWorldsUntilItIsClosed) {
   EXPECT_EQ(last().kind, RuntimeKind::kOver);
   EXPECT_EQ(last().number, 5U);
   EXPECT_EQ(last().code, Code::kDisconnected);
+}
+
+TEST_F(MailboxTest, ABellRingsForItsWorld) {
+  SilentWatcher watcher, other;
+  mailbox_.add_watcher(1, watcher, std::array{Peer(peer_)});
+  mailbox_.add_watcher(2, other, std::array{Peer(peer_)});
+  ASSERT_TRUE(hear({.kind = RuntimeKind::kBell, .world = 1}).ok());
+  EXPECT_EQ(watcher.bells, 1);
+  EXPECT_EQ(other.bells, 0);
+  mailbox_.tell(Peer(peer_), bell_word(2), kNow);
+  pump();
+  EXPECT_EQ(last().kind, RuntimeKind::kBell);
+  EXPECT_EQ(last().world, 2U);
 }
 
 TEST_F(MailboxTest, ChecksForAPeerThatReadsNothingAreBounded) {

@@ -209,6 +209,10 @@ Status MappedCall::resolve(std::span<const wire::BufferLetter> letters) {
   return {};
 }
 
+void MappedCall::let_go() {
+  for (const Seen& each : seen_) each.view->let_go();
+}
+
 const std::byte* MappedCall::there(std::uint32_t rank, Buffer buffer) const {
   const There& there = (buffer == Buffer::kInput ? inputs_ : outputs_)[rank];
   const std::span<const std::byte> bytes = there.view == nullptr ? std::span<const std::byte>() : there.view->bytes();

@@ -52,6 +52,8 @@ class MappedCall {
   /// Once all letters are there. True: all ranks go by `schedule`.
   Result<bool> decide();
   schedule::Schedule schedule() const { return schedule::make_schedule(call_, schedule::Algorithm::kMapped); }
+  /// The others' memory is held open no more: see View::let_go.
+  void let_go();
   /// Where that buffer of another rank begins here. Null: the path to it has ended, and what was read since the last
   /// look counts for nothing.
   const std::byte* there(std::uint32_t rank, schedule::Buffer buffer) const;

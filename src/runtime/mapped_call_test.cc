@@ -37,13 +37,17 @@ class MappedCallTest : public testing::Test {
   class Look final : public backend::View {
    public:
     Look(MappedCallTest& test, std::span<const std::byte> bytes) : test_(test), bytes_(bytes) { ++test_.held_; }
-    ~Look() override { --test_.held_; }
+    ~Look() override { let_go(); }
+    void let_go() override {
+      if (std::exchange(holds_, false)) --test_.held_;
+    }
     std::span<const std::byte> bytes() const override {
       return test_.has_ended_ ? std::span<const std::byte>() : bytes_;
     }
     std::uint64_t first() const override { return test_.first_; }
 
    private:
+    bool holds_ = true;
     MappedCallTest& test_;
     const std::span<const std::byte> bytes_;
   };

@@ -34,6 +34,8 @@ class Watcher {
   virtual void on_over(const Peer& /*by*/, std::uint64_t /*number*/, Code /*code*/, Instant /*now*/) {}
   /// `by` has lost these ranks (see court.h), and asks whom this one has.
   virtual void on_lost(const Peer& /*by*/, std::span<const std::byte> /*lost*/, bool /*asks*/) {}
+  /// `by` has written on its board, and this rank had asked to be told.
+  virtual void on_bell(const Peer& /*by*/, Instant /*now*/) {}
   /// `by` opens the world with this topology.
   virtual void on_topology(const Peer& /*by*/, std::string_view /*topology*/) {}
 

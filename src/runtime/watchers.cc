@@ -24,6 +24,8 @@ void pass_on(Watcher& watcher, const Peer& by, const wire::RuntimeMessage& word,
       return watcher.on_over(by, word.number, word.code, now);
     case wire::RuntimeKind::kLost:
       return watcher.on_lost(by, word.body, word.flag);
+    case wire::RuntimeKind::kBell:
+      return watcher.on_bell(by, now);
     case wire::RuntimeKind::kTopology:
       return watcher.on_topology(by, base::as_text(word.body));
     default:

@@ -42,6 +42,9 @@ inline Word failed_word(std::uint64_t world, std::uint32_t rank, bool is_dead) {
 /// This rank has done all that it called, and leaves.
 inline Word left_word(std::uint64_t world) { return {{.kind = wire::RuntimeKind::kLeft, .world = world}, {}}; }
 
+/// This rank has written on its board, and the peer had asked to be told.
+inline Word bell_word(std::uint64_t world) { return {{.kind = wire::RuntimeKind::kBell, .world = world}, {}}; }
+
 /// Did the peer call the same by this number?
 inline Word check_word(std::uint64_t world, std::uint64_t number, std::uint64_t digest) {
   return {{.kind = wire::RuntimeKind::kCheck, .world = world, .number = number, .digest = digest}, {}};

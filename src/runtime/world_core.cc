@@ -1,11 +1,15 @@
 #include "runtime/world_core.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "base/planted.h"
 #include "base/shown.h"
+#include "base/spin.h"
 #include "base/try.h"
 #include "reduce/compressor.h"
 #include "runtime/digest.h"
@@ -111,7 +115,17 @@ void WorldCore::begin_under_lane(std::vector<Peer> ranks, std::uint64_t nonce, I
       Calls::Site{.world = nonce_, .name = options_.name, .members = &members_, .rank_of = [this](const Peer& peer) {
                     return rank_of(peer);
                   }});
-  if (!is_sparse()) open_hearing();
+  if (!is_sparse()) {
+    open_hearing();
+    room_ = std::make_unique<BoardRoom>(BoardRoom::Site{
+        .world = nonce_,
+        .rank = rank_,
+        .ranks = ranks_,
+        .mailbox = seat_->mailbox.get(),
+        .memory = &mapped_memory_,
+        .place = [this](std::span<const std::byte> bytes) { return agent::inner::mapped_place(seat_->agent, bytes); },
+        .view = [this](const RankRegion& region) { return view(region); }});
+  }
   seat_->mailbox->add_watcher(nonce_, *this, ranks_);
   calls_->open(now);
 }
@@ -178,6 +192,7 @@ void WorldCore::learn_hosts() {
   Digest digest;
   for (const std::uint32_t host : hosts_) digest.add(host);
   hosts_digest_ = digest.value();
+  is_one_host_ = numbers.size() == 1;
 }
 
 Status WorldCore::shutdown(Duration timeout) {
@@ -192,14 +207,30 @@ Status WorldCore::shutdown(Duration timeout) {
   return depart(left(), true);
 }
 
+/// What this rank wrote on its board goes with it.
+bool WorldCore::are_boards_read(Instant until) const {
+  constexpr Duration kPause = std::chrono::microseconds(100);
+  const auto never = [] { return false; };
+  for (;;) {
+    bool are_read = true;
+    const Status status = agent::inner::under_lane(seat_->agent, "World::leave", [&](Instant) {
+      are_read = room_ == nullptr || !why_not().ok() || room_->is_read();
+    });
+    const Instant now = agent::inner::now(seat_->agent);
+    if (!status.ok() || are_read || now >= until) return are_read;
+    static_cast<void>(agent::inner::wait_until(seat_->agent, never, std::min(until, now + kPause)));
+  }
+}
+
 Status WorldCore::depart(Duration timeout, bool waits) {
   const Instant until = agent::inner::now(seat_->agent) + timeout;
+  const bool is_read = are_boards_read(until);
   static_cast<void>(agent::inner::under_lane(seat_->agent, "World::leave", [&](Instant now) {
     for (const Peer& peer : ranks_) seat_->mailbox->tell(peer, left_word(nonce_), now);
   }));
   Status status;
   const bool is_said = seat_->relay == nullptr || say_farewell(*seat_, is_root_, is_root_ && waits, until);
-  if (!is_said || !agent::inner::flush(seat_->agent, until)) {
+  if (!is_said || !agent::inner::flush(seat_->agent, until) || !is_read) {
     status =
         Status(Code::kTimedOut, "World: not all ranks of world '" + options_.name + "' took in what this one sent");
   }
@@ -227,6 +258,7 @@ void WorldCore::on_close(Instant now) {
   end_collectives(status, now);
   recovery_.end(status);
   hearing_.reset();
+  if (room_ != nullptr) room_->close();
   if (accord_ != nullptr) accord_->close(status);
   if (calls_ != nullptr) calls_->stop(status, now);
   seat_->mailbox->stop_all(nonce_, status);
@@ -800,7 +832,30 @@ void WorldCore::end_aborted(runtime::Operation& operation) {
 
 bool WorldCore::wait(const runtime::Operation& operation, Duration timeout) const {
   const auto over = [&] { return operation.final.load(std::memory_order_acquire); };
+  if (over()) return true;
+  if (operation.kind == OperationKind::kSeveral && room_ != nullptr && seat_->has_threads()) look_for(operation);
   return over() || agent::inner::wait_until(seat_->agent, over, agent::inner::now(seat_->agent) + timeout);
+}
+
+/// For a moment at what is on boards, without the lane's turns in between: they take longer than most waits. Of more
+/// ranks than the host has cores one lets the others run first.
+void WorldCore::look_for(const runtime::Operation& operation) const {
+  static const auto cores = static_cast<std::uint32_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+  const bool is_crowded = size() > cores;
+  const int looks = is_crowded ? 2 : 64, rounds = is_crowded ? 16 : 1;
+  for (int round = 0; round < rounds && !operation.final.load(std::memory_order_acquire); ++round) {
+    if (round > 0) std::this_thread::yield();
+    bool has_users = false;
+    static_cast<void>(agent::inner::under_lane_lightly(seat_->agent, "wait", [&](Instant now) {
+      for (int i = 0; i < looks && room_->has_users() && !operation.final.load(std::memory_order_relaxed); ++i) {
+        if (room_->look(now) == 0) base::cpu_relax();
+      }
+      seat_->mailbox->run_jobs(now);
+      has_users = room_->has_users();
+      return room_->take_rung() || !why_not().ok();
+    }));
+    if (!has_users) return;
+  }
 }
 
 void WorldCore::cancel(runtime::Operation& operation) {
@@ -966,8 +1021,24 @@ void WorldCore::on_left(const Peer& peer) {
   if (!rank || !left_.insert(*rank).second) return;
   note_dead(*rank);
   if (failed_.contains(*rank)) return;
+  end_waits_for(*rank, agent::inner::now(seat_->agent));
   accord_->note_failed(*rank, agent::inner::now(seat_->agent));  // It votes no more.
   if (hearing_ != nullptr) hearing_->note_gone(*rank);
+}
+
+/// It has left: what it has not written on its board by now never comes. Receives of it end with its session.
+void WorldCore::end_waits_for(std::uint32_t rank, Instant now) {
+  const auto waits = [rank](const Collective& each) {
+    const std::vector<std::uint32_t> awaited = each.is_on_board() ? each.awaited() : std::vector<std::uint32_t>();
+    return std::ranges::find(awaited, rank) != awaited.end();
+  };
+  std::vector<std::uint64_t> numbers;
+  for (const Collective& each : under_way_) {
+    if (waits(each)) numbers.push_back(each.number);
+  }
+  for (const std::uint64_t number : numbers) {
+    if (Collective* const its = under_way(number)) its->fail(departed(rank), now);
+  }
 }
 
 void WorldCore::on_revoke(const Peer& by, const Status& why) {

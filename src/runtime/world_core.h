@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
@@ -124,12 +125,15 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   bool is_misfit(const wire::MessageEnvelope& envelope) override;
   void on_misfit(const Peer& by, const wire::MessageEnvelope& envelope, Instant now) override;
   void on_check(const Peer& by, std::uint64_t number, std::uint64_t digest, Instant now) override;
+  void on_bell(const Peer& by, Instant now) override;
   void on_over(const Peer& by, std::uint64_t number, Code code, Instant now) override;
 
  private:
   /// Ranks with other settings are found out by it.
   std::uint64_t settings_digest() const;
   void learn_hosts();
+  void look_for(const runtime::Operation& operation) const;
+  bool are_boards_read(Instant until) const;
   Status begin_world(std::vector<Peer> ranks, std::uint64_t nonce);
   void begin_under_lane(std::vector<Peer> ranks, std::uint64_t nonce, Instant now);
   /// A world of these of its ranks, over the same agent.
@@ -149,7 +153,8 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   Status check_rank(std::string_view call, std::uint32_t rank) const;
   Status check_collective(const CollectiveCall& call) const;
   std::shared_ptr<Collective> make_collective(CollectiveCall call, const CollectiveOptions& options);
-  bool may_be_mapped(const CollectiveCall& call) const;
+  BoardRoom* board_room();
+  Result<std::unique_ptr<backend::View>> view(const RankRegion& region) const;
   std::unique_ptr<MappedCall> mapped_call(const CollectiveCall& call);
   Request begin_collective(const std::shared_ptr<Collective>& made, const CollectiveOptions& options);
   Request all_reduce_alone(const Tensor& tensor, DataType type, ReduceOp op, const CollectiveOptions& options);
@@ -177,7 +182,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   /// This rank's call of the number has ended: it has received all that it wanted.
   bool is_past(std::uint64_t number);
   void end_misfit(const Peer& by, std::uint64_t number, Instant now);
-  void check_awaited(const Collective& collective, Instant now);
+  void check_awaited(Collective& collective, Instant now);
   Status not_the_same(const Peer& by, std::uint64_t number) const;
   Status why_not() const;
   Status departed(std::uint32_t rank) const;
@@ -186,6 +191,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   void note_dead(std::uint32_t rank);
   void convict(std::uint32_t rank);
   void on_decided(Instant now);
+  void end_waits_for(std::uint32_t rank, Instant now);
   void tell_revoked(Instant now);
   /// Ranks have lost each other. Nobody votes until it is decided who failed.
   bool is_undecided() const { return hearing_ != nullptr && hearing_->is_undecided(); }
@@ -203,18 +209,21 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   std::vector<std::uint64_t> host_ids_;    ///< By rank, as all have told when they entered.
   std::vector<std::uint32_t> hosts_;
   std::uint64_t hosts_digest_ = 0;
+  bool is_one_host_ = false;
   std::vector<Peer> ranks_;
   std::unordered_set<const void*> members_;  ///< Their sources,
   std::unordered_map<const void*, std::uint32_t> rank_by_source_;
   std::uint64_t nonce_ = 0;
   std::uint64_t epoch_ = 0;               ///< How often it was shrunk.
   std::vector<std::uint32_t> old_ranks_;  ///< By rank: in the world that was shrunk to this one. Empty: none was.
-  std::uint64_t last_good_before_ = 0;    ///< There: the last collective that was good on all of these ranks.
+  std::once_flag has_board_;
+  std::uint64_t last_good_before_ = 0;  ///< There: the last collective that was good on all of these ranks.
 
   // ---- Under the lane.
   std::uint64_t next_number_ = 1;
   CallLedger ledger_;
   MappedMemory mapped_memory_;
+  std::unique_ptr<BoardRoom> room_;       ///< From the world's beginning on. Null: in a sparse world.
   std::uint64_t last_good_ = 0;           ///< It and all before it ended well here.
   std::set<std::uint64_t> good_ahead_;    ///< Numbers of later ones that did.
   std::shared_ptr<Accord> accord_;        ///< From the world's beginning on,

@@ -51,10 +51,11 @@ std::shared_ptr<Collective> WorldCore::make_collective(CollectiveCall call, cons
   const std::uint64_t bytes = size_of(call.type);
   what.element_bytes = bytes;
   what.reproducible = options.reproducible;
-  if (!is_sparse()) what.hosts = hosts_;
-  what.may_be_mapped = may_be_mapped(call);
+  if (!is_sparse() && !is_one_host_) what.hosts = hosts_;
+  const bool is_packed = call.how != 0;  // In memory of this library's own.
+  what.may_be_mapped = what.may_use_boards = is_one_host_ && !is_sparse() && !is_packed;
   const schedule::CostModel model = seat_->model();
-  const schedule::Algorithm algorithm = schedule::choices(what, model)[0].algorithm;
+  const schedule::Algorithm algorithm = schedule::cheapest(what, model);
   if (algorithm == schedule::Algorithm::kTwoLevels) call.how += hosts_digest_;
   auto made = std::make_shared<Collective>();
   made->algorithm = algorithm;
@@ -63,12 +64,17 @@ std::shared_ptr<Collective> WorldCore::make_collective(CollectiveCall call, cons
     made->mapped = mapped_call(call);
     made->read_at_once = seat_->read_at_once();
   }
+  if (algorithm == schedule::Algorithm::kBoards) {
+    made->room = board_room();
+    made->call = what;
+    made->model = model;
+  }
   made->name = schedule::to_string(what.operation);
   made->world = nonce_;
   made->flight = flight_of(call, algorithm);
   put_text(made->flight.world_name, options_.name);
   made->digest = digest_of(call, algorithm);
-  made->schedule = schedule::make_schedule(what, made->algorithm);
+  if (made->room == nullptr) made->schedule = schedule::make_schedule(what, made->algorithm);
   made->ranks = ranks_;
   made->mailbox = seat_->mailbox.get();
   made->elements.input = static_cast<const std::byte*>(call.input);
@@ -76,6 +82,8 @@ std::shared_ptr<Collective> WorldCore::make_collective(CollectiveCall call, cons
   made->elements.bytes = bytes;
   if (call.op) {
     made->elements.combine = reduce::combine_for(call.type, *call.op);
+  }
+  if (call.op == ReduceOp::kAvg) {
     const std::uint64_t count = output_count(what);
     made->elements.finish = [call, count, ranks = size()] {
       reduce::finish(call.type, *call.op, call.output, count, ranks);
@@ -85,22 +93,33 @@ std::shared_ptr<Collective> WorldCore::make_collective(CollectiveCall call, cons
   return made;
 }
 
-/// All ranks answer this alike. Whether the buffers are mapped they tell each other then.
-bool WorldCore::may_be_mapped(const CollectiveCall& call) const {
-  const bool is_packed = call.how != 0;  // In memory of this library's own.
-  return !is_sparse() && !is_packed && hosts_.size() == size() &&
-         std::ranges::all_of(hosts_, [](std::uint32_t host) { return host == 0; });
+/// With memory for this rank's board from the first collective on that may go by boards. Without, all go by messages.
+BoardRoom* WorldCore::board_room() {
+  std::call_once(has_board_, [this] {
+    Result<Region> made =
+        seat_->agent.allocate({.size = kBoardBytes, .rights = Rights::kRead, .huge_pages = HugePages::kOff});
+    if (!made) return;
+    const auto memory = std::make_shared<Region>(std::move(*made));
+    static_cast<void>(agent::inner::under_lane(
+        seat_->agent, "World", [&](Instant) { room_->give_memory(memory->bytes().first(kBoardBytes), memory); }));
+  });
+  return room_.get();
+}
+
+void WorldCore::on_bell(const Peer& by, Instant now) {
+  if (rank_of(by) && room_ != nullptr) room_->on_bell(now);
+}
+
+Result<std::unique_ptr<backend::View>> WorldCore::view(const RankRegion& region) const {
+  const Peer& peer = ranks_[region.rank];
+  return seat_->mailbox->view(peer, agent::inner::told_region(peer, region.id, region.size));
 }
 
 std::unique_ptr<MappedCall> WorldCore::mapped_call(const CollectiveCall& call) {
   MappedCall::Uses uses{
       .memory = mapped_memory_,
       .place = [this](std::span<const std::byte> bytes) { return agent::inner::mapped_place(seat_->agent, bytes); },
-      .view =
-          [this](const RankRegion& region) {
-            const Peer& peer = ranks_[region.rank];
-            return seat_->mailbox->view(peer, agent::inner::told_region(peer, region.id, region.size));
-          },
+      .view = [this](const RankRegion& region) { return view(region); },
   };
   return std::make_unique<MappedCall>(std::move(uses), call.call, static_cast<const std::byte*>(call.input),
                                       static_cast<const std::byte*>(call.output));
@@ -140,7 +159,9 @@ Request WorldCore::all_reduce_together(std::span<const Tensor> tensors, DataType
   const std::shared_ptr<Collective> made = make_collective(std::move(call), options);
   made->elements.finish = [all, bytes, own = std::vector<Tensor>(tensors.begin(), tensors.end()),
                            average = std::move(made->elements.finish)]() -> Status {
-    HAWSER_TRY(average());
+    if (average) {
+      HAWSER_TRY(average());
+    }
     const std::byte* from = all->data();
     for (const Tensor& tensor : own) {
       if (tensor.count > 0) std::memcpy(tensor.data, from, tensor.count * bytes);
@@ -239,9 +260,11 @@ Request WorldCore::begin_collective(const std::shared_ptr<Collective>& made, con
     made->elements = {};
     return request(made, bad);
   }
-  const Status status = agent::inner::under_lane(seat_->agent, made->name, [&](Instant now) {
+  const Status status = agent::inner::under_lane_lightly(seat_->agent, made->name, [&](Instant now) {
     begin(made, options.timeout, now);
     seat_->mailbox->run_jobs(now);
+    const bool is_written = made->room != nullptr && why_not().ok() && (made->is_on_board() || made->is_over());
+    return !is_written || made->room->take_rung();
   });
   return request(made, status);
 }
@@ -307,7 +330,15 @@ void WorldCore::end_misfit(const Peer& by, std::uint64_t number, Instant now) {
 }
 
 /// Ranks that differ in what they call may each wait for a message that nobody sends.
-void WorldCore::check_awaited(const Collective& collective, Instant now) {
+void WorldCore::check_awaited(Collective& collective, Instant now) {
+  if (const std::optional<std::uint32_t> rank = collective.out_of_sight(); rank && !is_undecided()) {
+    if (left_.contains(*rank)) return collective.fail(departed(*rank), now);
+    return revoke_under_lane(
+        Status(Code::kDisconnected, collective.name + ": the path has ended by which the board of " + "rank " +
+                                        std::to_string(*rank) + " was read")
+            .with_peer(ranks_[*rank].name()),
+        true, now);
+  }
   if (planted(Planted::kNeverChecks)) return;
   for (const std::uint32_t rank : collective.awaited()) {
     seat_->mailbox->check(ranks_[rank], nonce_, collective.number, collective.digest, now);

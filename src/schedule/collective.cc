@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <initializer_list>
 #include <numeric>
+#include <optional>
+#include <span>
 
 #include "base/check.h"
 #include "schedule/circulant.h"
@@ -191,6 +194,8 @@ Work work_of(const Call& call, Algorithm algorithm) {
       return {others, share, 0};
     case Algorithm::kMapped:
       return work_of_mapped(call, count);
+    case Algorithm::kBoards:
+      break;  // See cost_of_boards.
     case Algorithm::kTwoLevels:
       break;  // See cost_of_two_levels.
   }
@@ -200,6 +205,12 @@ Work work_of(const Call& call, Algorithm algorithm) {
 double cost_of(const Work& work, double element_bytes, const CostModel& model) {
   return work.messages * model.message_ns + work.moved * element_bytes * model.byte_ns +
          work.combined * element_bytes * model.combined_byte_ns + work.read * element_bytes * model.read_byte_ns;
+}
+
+double cost_of_boards(const Call& call, const CostModel& model) {
+  double read = 0;
+  for (std::uint32_t rank = 0; rank < call.size; ++rank) read += static_cast<double>(bytes_on_board(call, rank));
+  return model.board_ns * (call.size - 1) + read * (model.read_byte_ns + model.combined_byte_ns);
 }
 
 /// The cheapest way of that operation among so many ranks on one level.
@@ -231,8 +242,22 @@ double cost_of_two_levels(const Call& call, const CostModel& model) {
   return within(Operation::kAllReduce) + between(slice, hosts.ranks_max());
 }
 
+/// A few algorithms: no memory is allocated for them.
+class Few {
+ public:
+  Few(std::initializer_list<Algorithm> all) {
+    for (const Algorithm each : all) push_back(each);
+  }
+  void push_back(Algorithm one) { all_[count_++] = one; }
+  std::span<const Algorithm> all() const { return std::span(all_).first(count_); }
+
+ private:
+  std::array<Algorithm, kAlgorithms> all_{};
+  std::size_t count_ = 0;
+};
+
 /// Those that give the right result on one level, before anybody looks at what they cost.
-std::vector<Algorithm> right_on_one_level(const Call& call) {
+Few right_on_one_level(const Call& call) {
   switch (call.operation) {
     case Operation::kBarrier:
       return {Algorithm::kDissemination};
@@ -262,8 +287,26 @@ std::vector<Algorithm> right_on_one_level(const Call& call) {
   return {};
 }
 
-std::vector<Algorithm> right_ones(const Call& call) {
-  std::vector<Algorithm> all = right_on_one_level(call);
+/// The same for all ranks.
+bool fits_boards(const Call& call) {
+  const bool has_order = call.operation == Operation::kBarrier || call.operation == Operation::kBroadcast ||
+                         call.operation == Operation::kAllGather;
+  const bool combines = call.operation == Operation::kReduce || call.operation == Operation::kAllReduce ||
+                        call.operation == Operation::kReduceScatter;
+  if (!call.may_use_boards || call.size < 2 || call.size > kBoardRanksMax ||
+      !(has_order || (combines && !call.reproducible)))
+    return false;
+  std::uint64_t all = 0;
+  for (std::uint32_t rank = 0; rank < call.size; ++rank) {
+    const std::uint64_t bytes = bytes_on_board(call, rank);
+    if (bytes > kBoardBytesMax) return false;
+    all += bytes;
+  }
+  return all > 0 || call.operation == Operation::kBarrier;  // For nothing no rank waits for another one.
+}
+
+Few right_ones(const Call& call) {
+  Few all = right_on_one_level(call);
   const bool has_two = call.operation == Operation::kBarrier || call.operation == Operation::kBroadcast ||
                        call.operation == Operation::kReduce || call.operation == Operation::kAllReduce;
   if (has_two && call.commutes && !call.reproducible && Hosts::has_levels(call.hosts)) {
@@ -274,8 +317,29 @@ std::vector<Algorithm> right_ones(const Call& call) {
   if (call.may_be_mapped && call.size > 1 && (moves || (combines && call.commutes && !call.reproducible))) {
     all.push_back(Algorithm::kMapped);
   }
+  if (fits_boards(call)) all.push_back(Algorithm::kBoards);
   return all;
 }
+
+class Costs {
+ public:
+  Costs(const Call& call, const CostModel& model)
+      : call_(call),
+        model_(model),
+        // On one level each round waits for the slowest of its messages, and mostly all ranks of a host send to others.
+        one_level_(Hosts::has_levels(call.hosts) ? model.between_hosts(Hosts(call.hosts, 0, 0).ranks_max()) : model) {}
+
+  double of(Algorithm algorithm) const {
+    if (algorithm == Algorithm::kTwoLevels) return cost_of_two_levels(call_, model_);
+    if (algorithm == Algorithm::kBoards) return cost_of_boards(call_, model_);
+    return cost_of(work_of(call_, algorithm), static_cast<double>(call_.element_bytes), one_level_);
+  }
+
+ private:
+  const Call& call_;
+  const CostModel& model_;
+  const CostModel one_level_;
+};
 
 }  // namespace
 
@@ -288,32 +352,60 @@ std::string_view to_string(Operation operation) {
 }
 
 std::string_view to_string(Algorithm algorithm) {
-  constexpr std::array<std::string_view, kAlgorithms> kNames = {"dissemination", "tree",       "scatter and gather",
-                                                                "doubling",      "circulant",  "fixed tree",
-                                                                "direct",        "two levels", "mapped"};
+  constexpr std::array<std::string_view, kAlgorithms> kNames = {
+      "dissemination", "tree",   "scatter and gather", "doubling", "circulant",
+      "fixed tree",    "direct", "two levels",         "mapped",   "boards"};
   const auto at = static_cast<std::size_t>(algorithm);
   return at < kNames.size() ? kNames[at] : "unknown";
 }
 
 std::vector<Choice> choices(const Call& call, const CostModel& model) {
   std::vector<Choice> all;
-  const auto bytes = static_cast<double>(call.element_bytes);
-  // On one level each round waits for the slowest of its messages, and mostly all ranks of a host send to other hosts.
-  const bool has_levels = Hosts::has_levels(call.hosts);
-  const CostModel one_level = has_levels ? model.between_hosts(Hosts(call.hosts, 0, 0).ranks_max()) : model;
-  for (const Algorithm algorithm : right_ones(call)) {
-    all.push_back({algorithm, algorithm == Algorithm::kTwoLevels
-                                  ? cost_of_two_levels(call, model)
-                                  : cost_of(work_of(call, algorithm), bytes, one_level)});
-  }
+  const Costs costs(call, model);
+  for (const Algorithm algorithm : right_ones(call).all()) all.push_back({algorithm, costs.of(algorithm)});
   std::ranges::stable_sort(all, {}, &Choice::cost_ns);
   return all;
 }
 
+Algorithm cheapest(const Call& call, const CostModel& model) {
+  const Costs costs(call, model);
+  std::optional<Choice> best;
+  for (const Algorithm algorithm : right_ones(call).all()) {
+    const double cost = costs.of(algorithm);
+    if (!best || cost < best->cost_ns) best = Choice{algorithm, cost};
+  }
+  HAWSER_ASSERT(best.has_value(), "each operation can be done");
+  return best->algorithm;
+}
+
 std::vector<Choice> unmapped_choices(const Call& call, const CostModel& model) {
   std::vector<Choice> all = choices(call, model);
-  std::erase_if(all, [](const Choice& choice) { return choice.algorithm == Algorithm::kMapped; });
+  std::erase_if(all, [](const Choice& choice) {
+    return choice.algorithm == Algorithm::kMapped || choice.algorithm == Algorithm::kBoards;
+  });
   return all;
+}
+
+std::uint64_t bytes_on_board(const Call& call, std::uint32_t rank) {
+  std::uint64_t count = 0;
+  switch (call.operation) {
+    case Operation::kBroadcast:
+      count = rank == call.root ? call.count : 0;
+      break;
+    case Operation::kReduce:
+    case Operation::kAllReduce:
+      count = call.count;
+      break;
+    case Operation::kAllGather:
+      count = call.counts[rank];
+      break;
+    case Operation::kReduceScatter:
+      count = total(call.counts);
+      break;
+    default:
+      break;
+  }
+  return count * call.element_bytes;
 }
 
 Schedule make_schedule(const Call& call, Algorithm algorithm) {

@@ -52,6 +52,8 @@ struct Call {
   /// All ranks are on one host, so they may map each other's buffers. Whether these can be mapped they tell each other
   /// first.
   bool may_be_mapped = false;
+  /// All ranks are on one host, so they may write small things on boards: see runtime/board.h.
+  bool may_use_boards = false;
 };
 
 enum class Algorithm : std::uint8_t {
@@ -64,8 +66,12 @@ enum class Algorithm : std::uint8_t {
   kDirect,
   kTwoLevels,  ///< Within hosts and between them: see two_levels.h.
   kMapped,     ///< Ranks read each other's buffers: see mapped.h.
+  kBoards,     ///< Each writes its input on a board that all others read. It has no schedule.
 };
-inline constexpr std::size_t kAlgorithms = 9;
+inline constexpr std::size_t kAlgorithms = 10;
+/// The most that a rank can write on its board for one collective.
+inline constexpr std::uint64_t kBoardBytesMax = 4096;
+inline constexpr std::uint32_t kBoardRanksMax = 64;  ///< Each reads the board of each.
 std::string_view to_string(Algorithm algorithm);
 
 /// What moving and combining costs. Defaults: measured between two processes of one host; between hosts assumed, as TCP
@@ -75,6 +81,7 @@ struct CostModel {
   double byte_ns = 0.15;           ///< Of each further byte.
   double combined_byte_ns = 0.08;  ///< Of each byte that is combined.
   double read_byte_ns = 0.08;      ///< Of each byte that is read where it lies at another rank.
+  double board_ns = 250;           ///< Of each further rank that writes on its board, and is waited for.
   double far_message_ns = 40'000;  ///< As `message_ns`, between hosts.
   double far_byte_ns = 0.35;       ///< As `byte_ns`, between hosts, while nobody else of the host sends.
 
@@ -94,7 +101,11 @@ struct Choice {
 
 /// All algorithms that give the right result, the cheapest first. The same on all ranks: it does not look at the rank.
 std::vector<Choice> choices(const Call& call, const CostModel& model);
-/// Those without kMapped: for ranks that found that their buffers are not mapped.
+/// The first of the choices.
+Algorithm cheapest(const Call& call, const CostModel& model);
+/// Bytes of its input that a rank writes on its board.
+std::uint64_t bytes_on_board(const Call& call, std::uint32_t rank);
+/// Those that go by messages alone: for ranks that found that their buffers or boards are not mapped.
 std::vector<Choice> unmapped_choices(const Call& call, const CostModel& model);
 /// What this rank does. The algorithm is one of the choices.
 Schedule make_schedule(const Call& call, Algorithm algorithm);

@@ -346,5 +346,37 @@ TEST(Collective, LargeOnesOfOneHostReadEachOthersBuffers) {
   }
 }
 
+TEST(Collective, WhatIsSmallGoesByBoards) {
+  constexpr CostModel kModel;
+  const auto first = [&](const Call& call) { return choices(call, kModel)[0].algorithm; };
+  for (const std::uint32_t size : {2U, 4U, 8U}) {
+    Call call{.operation = Operation::kBarrier, .size = size, .may_use_boards = true};
+    EXPECT_EQ(first(call), Algorithm::kBoards);
+    for (const Operation operation : {Operation::kBroadcast, Operation::kReduce, Operation::kAllReduce}) {
+      call = {.operation = operation, .size = size, .count = 1024, .element_bytes = 4, .may_use_boards = true};
+      EXPECT_EQ(first(call), Algorithm::kBoards) << to_string(operation);
+      EXPECT_NE(unmapped_choices(call, kModel)[0].algorithm, Algorithm::kBoards);
+      call.count = 1025;
+      EXPECT_NE(first(call), Algorithm::kBoards) << "a board has room for less";
+      call.count = 0;
+      EXPECT_NE(first(call), Algorithm::kBoards) << "nobody waits for nothing";
+    }
+    call.count = 1;
+    call.reproducible = true;
+    EXPECT_EQ(first(call), Algorithm::kFixedTree);
+    call = {.operation = Operation::kAllGather, .size = size, .element_bytes = 1, .may_use_boards = true};
+    call.counts.assign(size, 8);
+    EXPECT_EQ(first(call), Algorithm::kBoards);
+    call.counts[size - 1] = 5000;
+    EXPECT_NE(first(call), Algorithm::kBoards) << "the largest one counts, at all ranks";
+    call.counts[size - 1] = 8;
+    call.may_use_boards = false;
+    EXPECT_NE(first(call), Algorithm::kBoards);
+  }
+  // Of many ranks each would wait for each.
+  const Call many{.operation = Operation::kBarrier, .size = 256, .may_use_boards = true};
+  EXPECT_EQ(first(many), Algorithm::kDissemination);
+}
+
 }  // namespace
 }  // namespace hawser::schedule

@@ -72,6 +72,7 @@ bool read_rest(base::ByteReader& in, RuntimeMessage& message) {
       message.id = in.u64();
       return true;
     case RuntimeKind::kLeft:
+    case RuntimeKind::kBell:
       message.world = in.u64();
       return true;
     case RuntimeKind::kTopology:
@@ -171,6 +172,7 @@ std::span<const std::byte> encode(const RuntimeMessage& message, RuntimeBuffer& 
       out.u64(message.id);
       break;
     case RuntimeKind::kLeft:
+    case RuntimeKind::kBell:
     case RuntimeKind::kTopology:
       out.u64(message.world);
       break;

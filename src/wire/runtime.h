@@ -32,6 +32,8 @@
 //                                                closed at the sender; invalid: its call of that number has ended
 //   lost    (16) world:u64, flag:u8, bitmap      the sender has lost these ranks: it hears nothing of them any more.
 //                                                flag 1: the receiver answers by those that it has lost
+//   bell    (17) world:u64                       the sender has written on its board, and the receiver asks on its own
+//                                                board to be told
 //   envelope = world:u64, use:u8, tag:u64, digest:u64, extra:varint, bytes:varint
 //
 // Thread rule: values and pure functions.
@@ -70,6 +72,7 @@ enum class RuntimeKind : std::uint8_t {
   kCheck = 14,
   kOver = 15,
   kLost = 16,
+  kBell = 17,
 };
 
 /// The subject of an agreement's message: see runtime/agreement.h.

@@ -42,7 +42,8 @@ std::vector<RuntimeMessage> one_of_each() {
           {.kind = RuntimeKind::kTopology, .world = 7, .body = base::as_bytes("full")},
           {.kind = RuntimeKind::kCheck, .world = 7, .number = 300, .digest = 0x0102030405060708},
           {.kind = RuntimeKind::kOver, .world = 7, .code = Code::kInvalid, .number = 300},
-          {.kind = RuntimeKind::kLost, .world = 7, .flag = true, .body = base::as_bytes("\x05")}};
+          {.kind = RuntimeKind::kLost, .world = 7, .flag = true, .body = base::as_bytes("\x05")},
+          {.kind = RuntimeKind::kBell, .world = 7}};
 }
 
 TEST(WireRuntime, GoldenVectors) {
@@ -65,7 +66,8 @@ TEST(WireRuntime, GoldenVectors) {
       "0d070000000000000066756c6c",
       "0e0700000000000000ac020807060504030201",
       "0f0700000000000000ac0201",
-      "1007000000000000000105"};
+      "1007000000000000000105",
+      "110700000000000000"};
   const std::vector<RuntimeMessage> all = one_of_each();
   for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(hex(bytes_of(all[i])), golden[i]) << i;
 }

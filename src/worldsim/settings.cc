@@ -27,6 +27,9 @@ Settings draw_settings(base::Rng& rng, std::uint64_t seed, sim::Mode mode) {
   settings.groups = rng.chance(0.4);
   settings.reads = mode == sim::Mode::kMapped && rng.chance(0.5);
   settings.maps = mode == sim::Mode::kMapped && seed % 3 == 1;
+  settings.boards = mode == sim::Mode::kMapped && seed % 3 == 2;
+  constexpr std::size_t kMoreThanSlots = 6;  // Of a board.
+  if (settings.boards && seed % 2 == 0) settings.at_once = kMoreThanSlots;
   if (settings.dissents) settings.faults = 1 + rng.below(4);
   if (settings.cancels) settings.faults = std::min<std::size_t>(settings.faults, 1);
   if (seed % 16 == 8 && mode == sim::Mode::kStream) {
@@ -37,7 +40,7 @@ Settings draw_settings(base::Rng& rng, std::uint64_t seed, sim::Mode mode) {
   }
   settings.automatic = seed % 16 == 6 || (seed % 16 == 0 && !settings.parts);
   settings.hosts = 1 + rng.below(std::min<std::size_t>(settings.ranks, 3));
-  if (settings.maps) settings.hosts = 1;
+  if (settings.maps || settings.boards) settings.hosts = 1;
   settings.in_blocks = rng.chance(0.7);
   if (settings.maps) settings.hosts = 1;  // Else nothing is mapped.
   // Some runs without faults: there every operation must end well.
@@ -62,12 +65,13 @@ void draw_network(base::Rng& rng, const Settings& settings, sim::Universe& unive
 }
 
 std::string describe(const Settings& settings) {
-  return fmt::format(
-      "{} ranks, {} acts, {} at once, {} hosts, {} faults{}{}{}{}{}{}{}{}{}{}", settings.ranks, settings.acts,
-      settings.at_once, settings.hosts, settings.faults, settings.automatic ? ", automatic" : "",
-      settings.cancels ? ", cancels" : "", settings.impatient ? ", impatient" : "", settings.errs ? ", errs" : "",
-      settings.dissents ? ", dissents" : "", settings.majority ? ", majority" : "", settings.parts ? ", parts" : "",
-      settings.groups ? ", groups" : "", settings.reads ? ", reads" : "", settings.maps ? ", maps" : "");
+  return fmt::format("{} ranks, {} acts, {} at once, {} hosts, {} faults{}{}{}{}{}{}{}{}{}{}{}", settings.ranks,
+                     settings.acts, settings.at_once, settings.hosts, settings.faults,
+                     settings.automatic ? ", automatic" : "", settings.cancels ? ", cancels" : "",
+                     settings.impatient ? ", impatient" : "", settings.errs ? ", errs" : "",
+                     settings.dissents ? ", dissents" : "", settings.majority ? ", majority" : "",
+                     settings.parts ? ", parts" : "", settings.groups ? ", groups" : "",
+                     settings.reads ? ", reads" : "", settings.maps ? ", maps" : "", settings.boards ? ", boards" : "");
 }
 
 }  // namespace hawser::worldsim

@@ -33,7 +33,8 @@ struct Settings {
   std::size_t hosts = 1;   ///< So many hosts have the ranks, in turn or
   bool in_blocks = false;  ///< in blocks.
   bool reads = false;      ///< Receivers read large messages out of the sender's memory.
-  bool maps = false;       ///< Ranks read each other's buffers in collectives.
+  bool maps = false;       ///< Ranks read each other's buffers in collectives,
+  bool boards = false;     ///< or write small ones on boards.
 };
 
 Settings draw_settings(base::Rng& rng, std::uint64_t seed, sim::Mode mode);

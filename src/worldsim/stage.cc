@@ -56,9 +56,11 @@ void Stage::open(Actor& actor) {
                              .wall = [wall] { return static_cast<std::uint64_t>(wall.ns()); },
                              .tenant = tenant});
   };
+  constexpr double kNever = 1e18;
+  hooks.model = schedule::CostModel{.board_ns = settings_.boards ? -kNever : kNever};
   if (settings_.maps) {
-    hooks.model =
-        schedule::CostModel{.message_ns = 0, .combined_byte_ns = 0, .read_byte_ns = 0};  // It is the cheapest.
+    hooks.model = schedule::CostModel{
+        .message_ns = 0, .combined_byte_ns = 0, .read_byte_ns = 0, .board_ns = kNever};  // Mapped is the cheapest.
     hooks.read_at_once = 64;  // So that faults come while a rank reads.
   }
   hooks.run = [this, &actor](std::function<void()> job) { run_later(actor, std::move(job)); };

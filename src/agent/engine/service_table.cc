@@ -47,6 +47,14 @@ std::size_t ServiceTable::expire(Instant now) {
   return ended;
 }
 
+bool ServiceTable::prepare_sleep() {
+  bool is_idle = true;
+  for (Service* const service : all_) is_idle = service->prepare_sleep() && is_idle;
+  earliest_ = Instant::max();
+  note_deadline();
+  return is_idle;
+}
+
 void ServiceTable::describe(const Visitor& visitor) const {
   for (const Service* const service : all_) service->describe(visitor);
 }

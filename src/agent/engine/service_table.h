@@ -40,6 +40,8 @@ class ServiceTable {
   void note_deadline();
   /// Ends what is overdue. Returns how much.
   std::size_t expire(Instant now);
+  /// See Service::prepare_sleep. `next_deadline` is exact afterwards.
+  bool prepare_sleep();
 
   void describe(const Visitor& visitor) const;
 

@@ -26,8 +26,14 @@ class HandService final : public Service {
     deadline = Instant::max();
     return 1;
   }
+  bool prepare_sleep() override {
+    deadline = later;
+    return is_idle;
+  }
   void describe(const Visitor&) const override {}
 
+  bool is_idle = true;
+  Instant later = Instant::max();
   bool has_room = true;
   int controls = 0;
   Status ended;
@@ -88,6 +94,17 @@ TEST_F(ServiceTableTest, AllHearOfTheSessionsEndAndOfItsPath) {
     EXPECT_EQ(each->controls, 1);
     EXPECT_EQ(each->ended.code(), Code::kDisconnected);
   }
+}
+
+TEST_F(ServiceTableTest, TheLaneSleepsOnceAllServicesMay) {
+  one_.deadline = Instant::from_ns(3);
+  one_.later = Instant::from_ns(9);
+  table_.note_deadline();
+  EXPECT_EQ(table_.next_deadline(), Instant::from_ns(3));
+  EXPECT_TRUE(table_.prepare_sleep());
+  EXPECT_EQ(table_.next_deadline(), Instant::from_ns(9)) << "what it waits for rings now";
+  two_.is_idle = false;
+  EXPECT_FALSE(table_.prepare_sleep());
 }
 
 }  // namespace

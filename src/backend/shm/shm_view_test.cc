@@ -84,6 +84,30 @@ TEST_F(ShmView, TheOwnersCloseWaitsForIt) {
   EXPECT_FALSE((*third)->bytes().empty());
 }
 
+TEST_F(ShmView, OneThatLetGoHoldsNothingAndShowsTheMemoryAsBefore) {
+  const auto region = b_.allocate(4096);
+  std::vector<std::unique_ptr<View>> loose;
+  for (std::uint32_t i = 0; i < kViewsMax + 2; ++i) {
+    auto made = view(*region);
+    ASSERT_TRUE(made) << i << made.error().to_string();
+    (*made)->let_go();
+    (*made)->let_go();
+    loose.push_back(std::move(*made));
+  }
+  auto held = view(*region);
+  ASSERT_TRUE(held);
+  loose.erase(loose.begin());  // It leaves no pin of the others.
+  std::memset(region->base, 0x5a, region->size);
+  EXPECT_EQ(loose[0]->bytes().front(), std::byte{0x5a});
+  b_.regions().close(region->index, region->generation);
+  EXPECT_FALSE(is_quiet(*region));
+  held->reset();
+  EXPECT_TRUE(is_quiet(*region));
+  EXPECT_FALSE(loose[0]->bytes().empty());
+  a_.port().release_path(path_);
+  EXPECT_TRUE(loose[0]->bytes().empty());
+}
+
 TEST_F(ShmView, IsEmptyOnceThePathHasEnded) {
   const auto region = b_.allocate(4096);
   auto seen = view(*region);

@@ -19,18 +19,20 @@ class ShmView final : public View {
         mapping_(region.mapping),
         bytes_(region.base + region.head, static_cast<std::size_t>(region.size - region.head - region.tail)),
         first_(region.head) {}
-  ~ShmView() override {
-    if (pins_->words.empty() || pins_->process != ::getpid()) return;
-    leave_pin<Atomics>(pins_->words[slot_]);
-    pins_->taken[slot_] = false;
-  }
+  ~ShmView() override { let_go(); }
 
   std::span<const std::byte> bytes() const override {
     return pins_->words.empty() ? std::span<const std::byte>() : bytes_;
   }
   std::uint64_t first() const override { return first_; }
+  void let_go() override {
+    if (!std::exchange(holds_, false) || pins_->words.empty() || pins_->process != ::getpid()) return;
+    leave_pin<Atomics>(pins_->words[slot_]);
+    pins_->taken[slot_] = false;
+  }
 
  private:
+  bool holds_ = true;
   const std::shared_ptr<Views::Pins> pins_;
   const std::size_t slot_;
   const std::shared_ptr<Mapping> mapping_;

@@ -150,8 +150,9 @@ class SimView final : public backend::View {
           std::shared_ptr<bool> lives)
       : link_(std::move(link)), end_(end), entry_(std::move(entry)), lives_(std::move(lives)) {}
   /// What a dead process held stays so, until its peers notice that it died.
-  ~SimView() override {
-    if (link_->hosts[end_]->dead() || !*lives_) return;
+  ~SimView() override { let_go(); }
+  void let_go() override {
+    if (!std::exchange(holds_, false) || link_->hosts[end_]->dead() || !*lives_) return;
     auto& all = link_->views[end_];
     const auto its = std::ranges::find_if(
         all, [this](const Pin& pin) { return pin.region == entry_->index && pin.generation == entry_->generation; });
@@ -164,6 +165,7 @@ class SimView final : public backend::View {
   std::uint64_t first() const override { return 0; }
 
  private:
+  bool holds_ = true;
   const std::shared_ptr<MappedLink> link_;
   const int end_;
   const std::shared_ptr<const backend::RegionEntry> entry_;

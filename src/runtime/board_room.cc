@@ -1,0 +1,149 @@
+#include "runtime/board_room.h"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+#include <utility>
+
+#include "base/planted.h"
+#include "base/try.h"
+
+namespace hawser::runtime {
+
+void BoardRoom::enter(BoardUser& user, Instant now) {
+  if (state_ == State::kUndecided || !held_.empty()) {
+    held_.push_back(&user);
+    return;
+  }
+  begin(user, now);
+}
+
+void BoardRoom::begin(BoardUser& user, Instant now) {
+  ++begun_;
+  if (state_ == State::kOpen) return user.begin_on_board(*board_, turns_++, now);
+  if (!std::has_single_bit(begun_)) return user.begin_by_messages(now);
+  state_ = State::kUndecided;
+  teller_ = &user;
+  const auto size = static_cast<std::uint32_t>(site_.ranks.size());
+  letters_ =
+      std::make_unique<MappedCall>(MappedCall::Uses{.memory = *site_.memory, .place = site_.place, .view = site_.view},
+                                   schedule::Call{.operation = schedule::Operation::kAllGather,
+                                                  .rank = site_.rank,
+                                                  .size = size,
+                                                  .counts = std::vector<std::uint64_t>(size, kBoardBytes)},
+                                   memory_.data(), nullptr);
+  if (board_ == nullptr && !memory_.empty()) {  // From now on the others may look at it.
+    board_ = std::make_unique<Board>(site_.world, site_.rank, size, memory_, [this](std::uint32_t rank) {
+      return letters_->there(rank, schedule::Buffer::kInput);
+    });
+  }
+  letters_->write_letter();
+  user.begin_to_tell(*letters_, now);
+}
+
+Result<bool> BoardRoom::decide(std::uint64_t* turn) {
+  HAWSER_TRY_ASSIGN(const bool are_seen, letters_->decide());
+  state_ = State::kShut;
+  if (!held_.empty()) site_.mailbox->run_soon([this](Instant now) { begin_held(now); });
+  if (!are_seen) return false;
+  for (std::uint32_t rank = 0; rank < site_.ranks.size(); ++rank) {
+    const std::byte* const its = rank == site_.rank ? nullptr : letters_->there(rank, schedule::Buffer::kInput);
+    if (reinterpret_cast<std::uintptr_t>(its) % kBoardLine == 0) continue;
+    return Status(Code::kCorrupt, "the board of rank " + std::to_string(rank) + " does not begin where a line does");
+  }
+  letters_->let_go();
+  state_ = State::kOpen;
+  *turn = turns_++;
+  return true;
+}
+
+void BoardRoom::forget(const BoardUser& user) {
+  std::erase(held_, &user);
+  if (teller_ == &user && state_ != State::kOpen) letters_.reset();  // It may hold others' memory open.
+}
+
+/// Until one of them is a try.
+void BoardRoom::begin_held(Instant now) {
+  while (!held_.empty() && state_ != State::kUndecided) {
+    BoardUser& next = *held_.front();
+    held_.pop_front();
+    begin(next, now);
+  }
+}
+
+void BoardRoom::ring(Instant now) {
+  for (const std::uint32_t rank : board_->to_ring()) {
+    has_rung_ = true;
+    site_.mailbox->tell(site_.ranks[rank], bell_word(site_.world), now);
+  }
+}
+
+void BoardRoom::wait_for(BoardUser& user) {
+  users_.push_back(&user);
+  wake();
+}
+
+void BoardRoom::wake() {
+  if (std::exchange(has_asked_, false)) board_->stop_asking();
+  if (!std::exchange(is_looking_, true)) site_.mailbox->watch(*this);
+}
+
+void BoardRoom::leave(BoardUser& user, std::uint64_t turn, Instant now) {
+  std::erase(users_, &user);
+  if (board_ == nullptr) return;
+  board_->finish(turn);
+  ring(now);
+  if (!users_.empty()) return;
+  if (std::exchange(has_asked_, false)) board_->stop_asking();
+  if (std::exchange(is_looking_, false)) site_.mailbox->unwatch(*this);
+}
+
+std::size_t BoardRoom::look(Instant now) {
+  std::size_t work = 0;
+  for (std::size_t i = 0; i < users_.size();) {
+    BoardUser* const next = users_[i];
+    work += next->look(now) ? 1 : 0;  // It may go, and others with it.
+    if (i < users_.size() && users_[i] == next) ++i;
+  }
+  return work;
+}
+
+bool BoardRoom::ask() {
+  if (!base::planted(base::Planted::kBoardAsksOnce) || !was_woken_) board_->ask();
+  has_asked_ = true;
+  if (std::ranges::any_of(users_, [](const BoardUser* user) { return user->has_news(); })) {
+    board_->stop_asking();
+    has_asked_ = false;
+    return false;
+  }
+  is_looking_ = false;
+  return true;
+}
+
+void BoardRoom::on_bell(Instant now) {
+  if (users_.empty()) return;
+  was_woken_ = true;
+  wake();
+  look(now);
+}
+
+bool BoardRoom::is_read() const {
+  if (state_ != State::kOpen || board_ == nullptr) return true;
+  for (std::uint32_t rank = 0; rank < board_->size(); ++rank) {
+    const bool is_gone = rank != site_.rank && letters_->there(rank, schedule::Buffer::kInput) == nullptr;
+    if (!is_gone && turns_ > 0 && !board_->has_finished(rank, turns_ - 1)) return false;
+  }
+  return true;
+}
+
+void BoardRoom::close() {
+  if (std::exchange(is_looking_, false)) site_.mailbox->unwatch(*this);
+  if (has_asked_ && board_ != nullptr) board_->stop_asking();
+  has_asked_ = false;
+  users_.clear();
+  held_.clear();
+  board_.reset();
+  letters_.reset();
+}
+
+}  // namespace hawser::runtime

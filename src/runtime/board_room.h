@@ -1,0 +1,120 @@
+#pragma once
+
+// BoardRoom: the boards of one world at one rank: whether they are open, which collectives go by them, and how a rank
+// that waits for them looks, sleeps and is woken.
+//
+// Collectives that may go by boards are counted, so all ranks have the same count. Those of the counts 1, 2, 4, 8 ...
+// find out, until the boards are open, whether they can be: all ranks tell each other where their boards lie, and
+// whether they see all others' (see mapped_call.h). If all do, that collective and all later ones go by boards, else
+// that one and those up to the next try go by messages. All decide by the same letters. A collective that begins before
+// a try is decided waits for that.
+//
+// Thread rule: under the lane's lock, but for the constructor and the destructor, which may close the region of its
+// memory. Lifetime: `close` comes before the end of what its Site names.
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <hawser/peer.h>
+#include <hawser/status.h>
+
+#include "runtime/board.h"
+#include "runtime/mailbox.h"
+#include "runtime/mapped_call.h"
+
+namespace hawser::runtime {
+
+/// What goes by boards, as the room knows it.
+class BoardUser {
+ public:
+  /// Tells all where the board lies. Then BoardRoom::decide.
+  virtual void begin_to_tell(MappedCall& letters, Instant now) = 0;
+  virtual void begin_on_board(Board& board, std::uint64_t turn, Instant now) = 0;
+  virtual void begin_by_messages(Instant now) = 0;
+  /// Goes on as far as it can. May end, and leave the room.
+  virtual bool look(Instant now) = 0;
+  virtual bool has_news() const = 0;
+
+ protected:
+  ~BoardUser() = default;
+};
+
+class BoardRoom final : Lookout {
+ public:
+  struct Site {
+    std::uint64_t world = 0;
+    std::uint32_t rank = 0;
+    std::span<const Peer> ranks;  ///< It outlives the room.
+    Mailbox* mailbox = nullptr;
+    MappedMemory* memory = nullptr;
+    /// As of MappedCall::Uses.
+    std::function<std::optional<agent::inner::MappedPlace>(std::span<const std::byte>)> place;
+    std::function<Result<std::unique_ptr<backend::View>>(const RankRegion&)> view;
+  };
+  explicit BoardRoom(Site site) : site_(std::move(site)) {}
+  BoardRoom(const BoardRoom&) = delete;
+  BoardRoom& operator=(const BoardRoom&) = delete;
+
+  /// Before the first `enter`: kBoardBytes of 0 that the others may map, for as long as `owner` is held. Never called:
+  /// this rank has none.
+  void give_memory(std::span<std::byte> memory, std::shared_ptr<const void> owner) {
+    memory_ = memory;
+    memory_owner_ = std::move(owner);
+  }
+  /// The next collective that may go by boards. It is told how it goes, now or later.
+  void enter(BoardUser& user, Instant now);
+  /// All letters are there. True: boards are open, and this collective goes by them as the one of `*turn`.
+  Result<bool> decide(std::uint64_t* turn);
+  Board& board() { return *board_; }
+  /// This rank wrote on its board: who asked to be told is.
+  void ring(Instant now);
+  /// A collective on boards waits for others.
+  void wait_for(BoardUser& user);
+  /// It has ended.
+  void leave(BoardUser& user, std::uint64_t turn, Instant now);
+  /// One that has not come to a board has ended.
+  void forget(const BoardUser& user);
+  /// Goes on with what is on boards. Returns how much was new.
+  std::size_t look(Instant now) override;
+  bool has_users() const { return !users_.empty(); }
+  /// Others have been rung for since the last time: that goes out in a turn of the lane.
+  bool take_rung() { return std::exchange(has_rung_, false); }
+  /// A rank has written, and rung.
+  void on_bell(Instant now);
+  /// All other ranks that can be seen have read all that this one wrote.
+  bool is_read() const;
+  /// Nobody looks at boards any more.
+  void close();
+
+ private:
+  enum class State : std::uint8_t { kShut, kUndecided, kOpen };
+
+  void begin(BoardUser& user, Instant now);
+  void begin_held(Instant now);
+  void wake();
+  bool ask() override;
+
+  const Site site_;
+  std::span<std::byte> memory_;
+  std::shared_ptr<const void> memory_owner_;
+  std::unique_ptr<MappedCall> letters_;  ///< Of the try that goes on, or of the one by which boards are open.
+  const BoardUser* teller_ = nullptr;    ///< Who made the last try.
+  std::unique_ptr<Board> board_;         ///< From the first try on.
+  State state_ = State::kShut;
+  std::uint64_t begun_ = 0;        ///< Of those that may go by boards.
+  std::uint64_t turns_ = 0;        ///< Of those that do.
+  std::deque<BoardUser*> held_;    ///< In order, until a try is decided.
+  std::vector<BoardUser*> users_;  ///< On boards, in order.
+  bool is_looking_ = false;        ///< In each turn of the lane,
+  bool has_asked_ = false;         ///< or the others ring.
+  bool was_woken_ = false;
+  bool has_rung_ = false;
+};
+
+}  // namespace hawser::runtime

@@ -1,0 +1,278 @@
+// Small collectives of ranks of one host, which write for each other on boards, in one process.
+
+#include <gtest/gtest.h>
+
+#include <hawser/world.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/test_folder.h"
+#include "runtime/flight_file.h"
+#include "schedule/collective.h"
+
+namespace hawser {
+namespace {
+
+using namespace std::chrono_literals;
+
+class BoardsWorld : public testing::Test {
+ protected:
+  static constexpr int kTriesMax = 1 << 12;  ///< Until all ranks see all boards: they try after 1, 2, 4, 8 ... calls.
+
+  void open(std::uint32_t size, const char* backend = "shm") {
+    worlds_.clear();
+    folder_ = std::make_unique<base::TestFolder>("/tmp/hawser-boards");
+    WorldOptions options;
+    options.timeout = 60s;
+    options.agent.backends = {{.name = backend}};
+    options.agent.status_page = folder_->path();
+    Result<std::vector<World>> made = World::local(size, options);
+    ASSERT_TRUE(made.has_value()) << made.error().to_string();
+    worlds_ = std::move(*made);
+  }
+  template <typename Call>
+  void on_all(Call call) {
+    std::vector<std::thread> threads;
+    for (std::size_t rank = 0; rank < worlds_.size(); ++rank) threads.emplace_back([&call, rank] { call(rank); });
+    for (std::thread& thread : threads) thread.join();
+  }
+  /// How the last collective of rank 0 went.
+  std::string last_algorithm() const {
+    for (const std::string& path : runtime::list_flights(folder_->path())) {
+      const Result<runtime::Flight> flight = runtime::read_flight(path);
+      if (!flight || flight->header.rank != 0 || flight->entries.empty()) continue;
+      return std::string(to_string(static_cast<schedule::Algorithm>(flight->entries.back().algorithm - 1)));
+    }
+    return "none";
+  }
+  static void meet(std::vector<World>& worlds) {
+    std::vector<Request> all;
+    for (World& world : worlds) all.push_back(world.ibarrier());
+    for (Request& each : all) {
+      const Status status = each.wait(60s);
+      ASSERT_TRUE(status.ok()) << status.to_string();
+    }
+  }
+  void until_on_boards() {
+    int tries = 0;
+    while (last_algorithm() != "boards" && ++tries < kTriesMax) meet(worlds_);
+    ASSERT_EQ(last_algorithm(), "boards");
+  }
+  static float value(std::size_t i, std::size_t rank, int round) {
+    return static_cast<float>((i * 3 + rank * 7 + static_cast<std::size_t>(round)) % 61);
+  }
+  /// So long that the other rank sleeps meanwhile: nobody sends this.
+  static void dawdle(const World& world) { EXPECT_FALSE(world.probe(kAnySource, 999, 20ms).has_value()); }
+
+  std::unique_ptr<base::TestFolder> folder_;
+  std::vector<World> worlds_;
+};
+
+TEST_F(BoardsWorld, EachOperationGivesWhatItMust) {
+  for (const std::uint32_t size : {2U, 3U, 5U}) {
+    open(size);
+    until_on_boards();
+    for (int round = 0; round < 100; ++round) {
+      const std::size_t count = 1 + static_cast<std::size_t>(round) * 1024 / 100;
+      on_all([&](std::size_t rank) {
+        World& world = worlds_[rank];
+        std::vector<float> in(count), out(count), all(count * size);
+        for (std::size_t i = 0; i < count; ++i) in[i] = value(i, rank, round);
+        const auto sum = [&](std::size_t i) {
+          float its = 0;
+          for (std::size_t each = 0; each < size; ++each) its += value(i, each, round);
+          return its;
+        };
+        ASSERT_TRUE(world.all_reduce(in.data(), out.data(), count, DataType::kFloat32, ReduceOp::kSum).ok());
+        for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(out[i], sum(i));
+        ASSERT_TRUE(
+            world.all_gather(in.data(), all.data(), std::vector<std::uint64_t>(size, count), DataType::kFloat32).ok());
+        for (std::size_t i = 0; i < all.size(); ++i) ASSERT_EQ(all[i], value(i % count, i / count, round));
+        const std::uint32_t root = static_cast<std::uint32_t>(round) % size;
+        std::vector<float> told = in;
+        ASSERT_TRUE(world.broadcast(told.data(), count, DataType::kFloat32, root).ok());
+        for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(told[i], value(i, root, round));
+        ASSERT_TRUE(world.barrier().ok());
+        ASSERT_TRUE(world.all_reduce(in.data(), in.data(), count, DataType::kFloat32, ReduceOp::kAvg).ok());
+        for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(in[i], sum(i) / static_cast<float>(size));
+      });
+      if (HasFatalFailure()) return;
+    }
+    EXPECT_EQ(last_algorithm(), "boards");
+  }
+}
+
+TEST_F(BoardsWorld, AboveABoardsSizeOrReproducibleTheyGoByMessages) {
+  open(2);
+  until_on_boards();
+  std::vector<std::vector<float>> data(2, std::vector<float>(2000));
+  on_all([&](std::size_t rank) {
+    ASSERT_TRUE(
+        worlds_[rank].all_reduce(data[rank].data(), data[rank].data(), 2000, DataType::kFloat32, ReduceOp::kSum).ok());
+  });
+  EXPECT_NE(last_algorithm(), "boards");
+  on_all([&](std::size_t rank) {
+    ASSERT_TRUE(worlds_[rank]
+                    .all_reduce(data[rank].data(), data[rank].data(), 2, DataType::kFloat32, ReduceOp::kSum,
+                                {.reproducible = true})
+                    .ok());
+  });
+  EXPECT_EQ(last_algorithm(), "fixed tree");
+}
+
+TEST_F(BoardsWorld, WithoutMappedMemoryTheyGoByMessages) {
+  open(2, "tcp");
+  for (int round = 0; round < 20; ++round) meet(worlds_);
+  EXPECT_EQ(last_algorithm(), "dissemination");
+}
+
+// More at once than a board has slots, small ones and large ones.
+TEST_F(BoardsWorld, ManyAtOnceAreAllRight) {
+  constexpr std::size_t kAtOnce = 20;
+  open(3);
+  until_on_boards();
+  for (int round = 0; round < 20; ++round) {
+    on_all([&](std::size_t rank) {
+      std::vector<std::vector<float>> data;
+      std::vector<Request> requests;
+      for (std::size_t k = 0; k < kAtOnce; ++k) {
+        const std::size_t count = k % 5 == 4 ? 5000 : 1 + k;
+        data.emplace_back(count);
+        for (std::size_t i = 0; i < count; ++i) data[k][i] = value(i, rank, static_cast<int>(k));
+      }
+      for (auto& each : data) {
+        requests.push_back(
+            worlds_[rank].iall_reduce(each.data(), each.data(), each.size(), DataType::kFloat32, ReduceOp::kSum));
+      }
+      for (std::size_t k = 0; k < kAtOnce; ++k) {
+        const Status status = requests[k].wait(60s);
+        ASSERT_TRUE(status.ok()) << status.to_string();
+        for (std::size_t i = 0; i < data[k].size(); ++i) {
+          const int its = static_cast<int>(k);
+          ASSERT_EQ(data[k][i], value(i, 0, its) + value(i, 1, its) + value(i, 2, its)) << k << " " << i;
+        }
+      }
+    });
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_F(BoardsWorld, RanksThatSleepAreWoken) {
+  open(3);
+  until_on_boards();
+  for (int round = 0; round < 6; ++round) {
+    on_all([&](std::size_t rank) {
+      for (std::size_t turn = 0; turn < 3; ++turn) {  // Woken for less than all, too.
+        if (rank > turn) dawdle(worlds_[rank]);
+      }
+      const Status status = worlds_[rank].barrier({.timeout = 10s});
+      ASSERT_TRUE(status.ok()) << status.to_string();
+    });
+  }
+  EXPECT_EQ(last_algorithm(), "boards");
+}
+
+TEST_F(BoardsWorld, AnotherCallIsFoundByAllAndNamed) {
+  for (const bool is_on_board : {true, false}) {
+    open(3);
+    until_on_boards();
+    on_all([&](std::size_t rank) {
+      std::vector<float> data(is_on_board ? 2 : 5000);
+      const std::size_t count = rank == 1 ? data.size() : 1;
+      const Status status =
+          worlds_[rank].all_reduce(data.data(), data.data(), count, DataType::kFloat32, ReduceOp::kSum);
+      EXPECT_EQ(status.code(), Code::kInvalid) << status.to_string();
+      EXPECT_NE(status.message().find("the ranks differ in what they call"), std::string::npos) << status.to_string();
+    });
+  }
+}
+
+TEST_F(BoardsWorld, ADeadlineNamesWhoIsMissing) {
+  open(3);
+  until_on_boards();
+  std::vector<Request> all;
+  for (const std::size_t rank : {0U, 2U}) all.push_back(worlds_[rank].ibarrier({.timeout = 50ms}));
+  const Status status = all[0].wait(30s);
+  EXPECT_EQ(status.code(), Code::kTimedOut) << status.to_string();
+  EXPECT_NE(status.message().find("waits for rank 1"), std::string::npos) << status.to_string();
+  EXPECT_EQ(all[1].wait(30s).code(), Code::kTimedOut);
+}
+
+TEST_F(BoardsWorld, WhenARankFailsTheOthersHearIt) {
+  open(3);
+  until_on_boards();
+  on_all([&](std::size_t rank) {
+    if (rank == 2) {
+      EXPECT_TRUE(worlds_[2].close(5s).ok());
+      return;
+    }
+    const Status status = worlds_[rank].barrier();
+    EXPECT_EQ(status.code(), Code::kDisconnected) << status.to_string();
+  });
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_TRUE(worlds_[0].close(5s).ok());  // Nobody holds its board.
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 3s);
+}
+
+TEST_F(BoardsWorld, WhoWaitsForARankThatHasLeftHearsIt) {
+  open(3);
+  until_on_boards();
+  on_all([&](std::size_t rank) {
+    if (rank == 2) {
+      EXPECT_TRUE(worlds_[2].leave(5s).ok());
+      return;
+    }
+    const Status status = worlds_[rank].barrier();
+    EXPECT_EQ(status.code(), Code::kDisconnected) << status.to_string();
+    EXPECT_NE(status.to_string().find("rank 2 has left"), std::string::npos) << status.to_string();
+  });
+}
+
+TEST_F(BoardsWorld, ShrunkWorldsAndGroupsHaveBoardsOfTheirOwn) {
+  open(4);
+  until_on_boards();
+  worlds_[3] = World();
+  worlds_.pop_back();
+  std::vector<World> next(3);
+  on_all([&](std::size_t rank) {
+    EXPECT_EQ(worlds_[rank].barrier().code(), Code::kDisconnected);
+    Result<World> made = worlds_[rank].shrink();
+    ASSERT_TRUE(made.has_value()) << made.error().to_string();
+    next[rank] = std::move(*made);
+  });
+  worlds_ = std::move(next);
+  meet(worlds_);
+  EXPECT_EQ(last_algorithm(), "dissemination");
+  until_on_boards();
+  std::vector<World> groups(3);
+  on_all([&](std::size_t rank) { groups[rank] = std::move(*worlds_[rank].duplicate()); });
+  meet(groups);
+  EXPECT_EQ(last_algorithm(), "dissemination");
+  for (int i = 0; i < 100; ++i) meet(groups);
+  EXPECT_EQ(last_algorithm(), "boards");
+  meet(worlds_);
+}
+
+// What a rank wrote last is read though it goes at once.
+TEST_F(BoardsWorld, ARankMayLeaveAfterItsLastCall) {
+  for (int round = 0; round < 10; ++round) {
+    open(3);
+    until_on_boards();
+    on_all([&](std::size_t rank) {
+      if (rank == 1) dawdle(worlds_[rank]);
+      const Status status = worlds_[rank].barrier();
+      EXPECT_TRUE(status.ok()) << status.to_string();
+      EXPECT_TRUE((round % 2 == 0 ? worlds_[rank].leave(30s) : worlds_[rank].shutdown(30s)).ok());
+    });
+  }
+}
+
+}  // namespace
+}  // namespace hawser

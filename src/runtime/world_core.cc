@@ -837,13 +837,15 @@ bool WorldCore::wait(const runtime::Operation& operation, Duration timeout) cons
   return over() || agent::inner::wait_until(seat_->agent, over, agent::inner::now(seat_->agent) + timeout);
 }
 
-/// For a moment at what is on boards, without the lane's turns in between: they take longer than most waits. Of more
-/// ranks than the host has cores one lets the others run first.
+/// For a moment at what is on boards, without the lane's turns in between: they take longer than most waits. In its
+/// pauses it lets others run: a rank that it waits for may be among them, and surely is where there are more ranks than
+/// cores.
 void WorldCore::look_for(const runtime::Operation& operation) const {
   static const auto cores = static_cast<std::uint32_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
   const bool is_crowded = size() > cores;
-  const int looks = is_crowded ? 2 : 64, rounds = is_crowded ? 16 : 1;
-  for (int round = 0; round < rounds && !operation.final.load(std::memory_order_acquire); ++round) {
+  constexpr int kRounds = 16;
+  const int looks = is_crowded ? 2 : 24;
+  for (int round = 0; round < kRounds && !operation.final.load(std::memory_order_acquire); ++round) {
     if (round > 0) std::this_thread::yield();
     bool has_users = false;
     static_cast<void>(agent::inner::under_lane_lightly(seat_->agent, "wait", [&](Instant now) {

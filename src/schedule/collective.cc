@@ -249,7 +249,8 @@ class Few {
     for (const Algorithm each : all) push_back(each);
   }
   void push_back(Algorithm one) { all_[count_++] = one; }
-  std::span<const Algorithm> all() const { return std::span(all_).first(count_); }
+  std::span<const Algorithm> all() const& { return std::span(all_).first(count_); }
+  std::span<const Algorithm> all() const&& = delete;  // They lie in here.
 
  private:
   std::array<Algorithm, kAlgorithms> all_{};
@@ -362,7 +363,8 @@ std::string_view to_string(Algorithm algorithm) {
 std::vector<Choice> choices(const Call& call, const CostModel& model) {
   std::vector<Choice> all;
   const Costs costs(call, model);
-  for (const Algorithm algorithm : right_ones(call).all()) all.push_back({algorithm, costs.of(algorithm)});
+  const Few right = right_ones(call);
+  for (const Algorithm algorithm : right.all()) all.push_back({algorithm, costs.of(algorithm)});
   std::ranges::stable_sort(all, {}, &Choice::cost_ns);
   return all;
 }
@@ -370,7 +372,8 @@ std::vector<Choice> choices(const Call& call, const CostModel& model) {
 Algorithm cheapest(const Call& call, const CostModel& model) {
   const Costs costs(call, model);
   std::optional<Choice> best;
-  for (const Algorithm algorithm : right_ones(call).all()) {
+  const Few right = right_ones(call);
+  for (const Algorithm algorithm : right.all()) {
     const double cost = costs.of(algorithm);
     if (!best || cost < best->cost_ns) best = Choice{algorithm, cost};
   }

@@ -88,7 +88,7 @@ Status WorldCore::connect(const std::vector<Peer>& ranks, Instant until) const {
 Status WorldCore::enter(std::vector<Peer> ranks) {
   const std::uint64_t nonce = nonce_of(ranks[0].incarnation());
   for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) root_ranks_.push_back(rank);
-  next_number_ = 0;  // Of the barrier that all enter by: what the user calls begins with 1.
+  book_.begin_with(0);  // Of the barrier that all enter by: what the user calls begins with 1.
   if (Relay* const relay = seat_->relay.get()) {
     HAWSER_TRY(agent::inner::under_lane(seat_->agent, "World", [&](Instant now) { relay->enter(ranks, now); }));
   }
@@ -115,6 +115,7 @@ void WorldCore::begin_under_lane(std::vector<Peer> ranks, std::uint64_t nonce, I
       Calls::Site{.world = nonce_, .name = options_.name, .members = &members_, .rank_of = [this](const Peer& peer) {
                     return rank_of(peer);
                   }});
+  open_collectives();
   if (!is_sparse()) {
     open_hearing();
     room_ = std::make_unique<BoardRoom>(BoardRoom::Site{
@@ -174,25 +175,14 @@ Request WorldCore::all_entered(Duration timeout) {
   call.call.counts.assign(size(), 1);
   call.call.has_input_in_output = true;
   const CollectiveOptions options = {.timeout = std::max(timeout, kLeastTimeout)};
-  const std::shared_ptr<Collective> made = make_collective(std::move(call), options);
-  made->elements.finish = [this] {
-    learn_hosts();
-    return Status();
-  };
-  return begin_collective(made, options);
-}
-
-void WorldCore::learn_hosts() {
-  std::map<std::uint64_t, std::uint32_t> numbers;
-  hosts_.clear();
-  for (const std::uint64_t id : host_ids_) {
-    const auto next = static_cast<std::uint32_t>(numbers.size());
-    hosts_.push_back(numbers.try_emplace(id, next).first->second);
+  const CollectiveMaker::Made made = maker_.make(std::move(call), options);
+  if (made) {
+    (*made)->elements.finish = [this] {
+      maker_.know_hosts(host_ids_);
+      return Status();
+    };
   }
-  Digest digest;
-  for (const std::uint32_t host : hosts_) digest.add(host);
-  hosts_digest_ = digest.value();
-  is_one_host_ = numbers.size() == 1;
+  return begin_collective(made, options);
 }
 
 Status WorldCore::shutdown(Duration timeout) {
@@ -255,7 +245,7 @@ bool WorldCore::leave(Duration patience, bool with_groups) {
 void WorldCore::on_close(Instant now) {
   const Status status(Code::kCancelled, "world '" + options_.name + "' was closed");
   if (revoked_.ok()) revoked_ = status;
-  end_collectives(status, now);
+  book_.end_all(status, now);
   recovery_.end(status);
   hearing_.reset();
   if (room_ != nullptr) room_->close();
@@ -321,7 +311,7 @@ std::shared_ptr<WorldCore> WorldCore::offspring(std::span<const std::uint32_t> r
     made->root_ranks_.push_back(root_ranks_[rank]);
     if (!host_ids_.empty()) made->host_ids_.push_back(host_ids_[rank]);
   }
-  made->learn_hosts();
+  made->maker_.know_hosts(made->host_ids_);
   return made;
 }
 
@@ -392,9 +382,7 @@ bool WorldCore::has_direct_peer(std::uint32_t rank) const {
 }
 
 Status WorldCore::check_rank(std::string_view call, std::uint32_t rank) const {
-  if (rank < size()) return {};
-  return Status(Code::kInvalid, std::string(call) + ": world '" + options_.name + "' has no rank " +
-                                    std::to_string(rank) + ", its ranks are 0 to " + std::to_string(size() - 1));
+  return runtime::check_rank(call, options_.name, rank, size());
 }
 
 Instant WorldCore::deadline(Duration timeout, Instant now) const {
@@ -582,13 +570,14 @@ std::vector<std::uint32_t> WorldCore::failures(std::size_t known, Duration timeo
 
 std::uint64_t WorldCore::last_number() const {
   std::uint64_t number = 0;
-  static_cast<void>(agent::inner::under_lane(seat_->agent, "last_number", [&](Instant) { number = next_number_ - 1; }));
+  static_cast<void>(
+      agent::inner::under_lane(seat_->agent, "last_number", [&](Instant) { number = book_.last_number(); }));
   return number;
 }
 
 std::shared_ptr<Agreeing> WorldCore::begin_agreement(std::uint8_t calls, bool flag, Duration timeout, Instant now) {
   auto call = std::make_shared<Agreeing>();
-  call->value = {.calls = calls, .flag = flag, .last_good = last_good_, .dead = dead()};
+  call->value = {.calls = calls, .flag = flag, .last_good = book_.last_good(), .dead = dead()};
   call->ending = [this](Agreeing& over) { on_agreement_over(over); };
   accord_->begin(call, timeout == Duration::zero() ? options_.timeout : timeout, now, is_undecided());
   return call;
@@ -755,7 +744,7 @@ void WorldCore::take_step(Recovery::Step step) {
     if (recovery_.is_over()) return;
     revoke_under_lane(first_failure_, false, now);  // All others hear of the failure.
     auto call = std::make_shared<Agreeing>();
-    call->value = {.calls = shrinking(), .last_good = last_good_, .dead = dead()};
+    call->value = {.calls = shrinking(), .last_good = book_.last_good(), .dead = dead()};
     call->is_own = true;
     call->ending = [this](Agreeing& over) {
       const auto kept = std::static_pointer_cast<Agreeing>(over.self);
@@ -813,7 +802,7 @@ void WorldCore::abort(Instant now) {
   aborted_ = Status(Code::kDisconnected, std::string(why.message()) + "; its recovery policy ends all operations")
                  .with_peer(why.peer())
                  .because(why.cause());
-  end_collectives(aborted_, now);
+  book_.end_all(aborted_, now);
   calls_->stop(aborted_, now);
   accord_->close(aborted_);
   seat_->mailbox->stop_all(nonce_, aborted_);
@@ -882,6 +871,154 @@ std::optional<std::uint32_t> WorldCore::rank_of(const Peer& peer) const {
   return found == rank_by_source_.end() ? std::nullopt : std::optional(found->second);
 }
 
+// ---- Collectives.
+
+void WorldCore::open_collectives() {
+  maker_.open({.world = nonce_,
+               .name = options_.name,
+               .rank = rank_,
+               .ranks = ranks_,
+               .is_sparse = is_sparse(),
+               .mailbox = seat_->mailbox.get(),
+               .model = seat_->model(),
+               .read_at_once = seat_->read_at_once(),
+               .map = [this](const CollectiveCall& call) { return mapped_call(call); },
+               .room = [this] { return board_room(); }});
+  book_.open({.world = nonce_, .name = options_.name, .ranks = ranks_, .mailbox = seat_->mailbox.get()},
+             {.why_not = [this] { return why_not(); },
+              .rank_of = [this](const Peer& peer) { return rank_of(peer); },
+              .revoke = [this](const Status& why, Instant now) { revoke_under_lane(why, true, now); },
+              .out_of_sight = [this](Collective& waiting, std::uint32_t rank,
+                                     Instant now) { return end_out_of_sight(waiting, rank, now); },
+              .explained = [this](const Status& status) { return explained(status); }});
+}
+
+/// With memory for this rank's board from the first collective on that may go by boards. Without, all go by messages.
+BoardRoom* WorldCore::board_room() {
+  std::call_once(has_board_, [this] {
+    Result<Region> made =
+        seat_->agent.allocate({.size = kBoardBytes, .rights = Rights::kRead, .huge_pages = HugePages::kOff});
+    if (!made) return;
+    const auto memory = std::make_shared<Region>(std::move(*made));
+    static_cast<void>(agent::inner::under_lane(
+        seat_->agent, "World", [&](Instant) { room_->give_memory(memory->bytes().first(kBoardBytes), memory); }));
+  });
+  return room_.get();
+}
+
+void WorldCore::on_bell(const Peer& by, Instant now) {
+  if (rank_of(by) && room_ != nullptr) room_->on_bell(now);
+}
+
+Result<std::unique_ptr<backend::View>> WorldCore::view(const RankRegion& region) const {
+  const Peer& peer = ranks_[region.rank];
+  return seat_->mailbox->view(peer, agent::inner::told_region(peer, region.id, region.size));
+}
+
+std::unique_ptr<MappedCall> WorldCore::mapped_call(const CollectiveCall& call) {
+  MappedCall::Uses uses{
+      .memory = mapped_memory_,
+      .place = [this](std::span<const std::byte> bytes) { return agent::inner::mapped_place(seat_->agent, bytes); },
+      .view = [this](const RankRegion& region) { return view(region); },
+  };
+  return std::make_unique<MappedCall>(std::move(uses), call.call, static_cast<const std::byte*>(call.input),
+                                      static_cast<const std::byte*>(call.output));
+}
+
+Request WorldCore::collective(CollectiveCall call, const CollectiveOptions& options) {
+  return begin_collective(maker_.make(std::move(call), options), options);
+}
+
+std::vector<Request> WorldCore::all_reduce_bucketed(std::span<const Tensor> tensors, DataType type, ReduceOp op,
+                                                    std::size_t bucket_bytes, const CollectiveOptions& options) {
+  std::vector<Request> requests;
+  if (options.compress.valid()) {
+    const Status why(Code::kInvalid, "all_reduce: a compressor is of one tensor, and there is a list of them");
+    requests.push_back(begin_collective(why, options));
+    return requests;
+  }
+  while (!tensors.empty()) {
+    const std::size_t taken = CollectiveMaker::bucket_of(tensors, type, bucket_bytes);
+    requests.push_back(begin_collective(maker_.make_bucket(tensors.first(taken), type, op, options), options));
+    tensors = tensors.subspan(taken);
+  }
+  return requests;
+}
+
+Request WorldCore::begin_collective(const CollectiveMaker::Made& made, const CollectiveOptions& options) {
+  if (!made) return request(std::make_shared<Collective>(), made.error());
+  const std::shared_ptr<Collective>& its = *made;
+  if (Status bad = its->check_buffers(); !bad.ok()) {
+    its->elements = {};
+    return request(its, bad);
+  }
+  const Status status = agent::inner::under_lane_lightly(seat_->agent, its->name, [&](Instant now) {
+    book_.begin(its, deadline(options.timeout, now), now);
+    seat_->mailbox->run_jobs(now);
+    const bool is_written = its->room != nullptr && why_not().ok() && (its->is_on_board() || its->is_over());
+    return !is_written || its->room->take_rung();
+  });
+  return request(its, status);
+}
+
+bool WorldCore::is_misfit(const wire::MessageEnvelope& envelope) { return book_.is_misfit(envelope); }
+
+void WorldCore::on_misfit(const Peer& by, const wire::MessageEnvelope& envelope, Instant now) {
+  book_.on_misfit(by, envelope.tag, now);
+}
+
+void WorldCore::on_check(const Peer& by, std::uint64_t number, std::uint64_t digest, Instant now) {
+  if (!rank_of(by)) return;
+  switch (book_.on_check(by, number, digest, now)) {
+    case CollectiveBook::Answer::kNone:
+      return;
+    case CollectiveBook::Answer::kOver:
+      return seat_->mailbox->tell(by, over_word(nonce_, number, Code::kInvalid), now);
+    case CollectiveBook::Answer::kEnded:
+      return tell_why_not(by, now);
+  }
+}
+
+void WorldCore::tell_why_not(const Peer& peer, Instant now) {
+  if (is_undecided()) return;  // It will hear who failed.
+  for (const auto& [rank, status] : failed_) {
+    seat_->mailbox->tell(peer, failed_word(nonce_, rank, dead_.contains(rank)), now);
+  }
+  if (failed_.empty()) seat_->mailbox->tell(peer, revoke_word(nonce_, why_not()), now);
+}
+
+void WorldCore::on_over(const Peer& by, std::uint64_t number, Code code, Instant now) {
+  book_.on_over(by, number, code, now);
+}
+
+/// False: it will be decided what became of that rank.
+bool WorldCore::end_out_of_sight(Collective& waiting, std::uint32_t rank, Instant now) {
+  if (is_undecided()) return false;
+  if (left_.contains(rank)) {
+    waiting.fail(departed(rank), now);
+    return true;
+  }
+  revoke_under_lane(Status(Code::kDisconnected, waiting.name + ": the path has ended by which the board of rank " +
+                                                    std::to_string(rank) + " was read")
+                        .with_peer(ranks_[rank].name()),
+                    true, now);
+  return true;
+}
+
+/// A peer may have been found gone before its session told so.
+Status WorldCore::explained(const Status& status) const {
+  if (status.code() != Code::kDisconnected) return status;
+  Status is = status;
+  for (const std::uint32_t rank : left_) {
+    if (ranks_[rank].name() == status.peer()) is = departed(rank);
+  }
+  if (!why_not().ok()) return is;
+  for (std::uint32_t rank = 0; rank < size(); ++rank) {
+    if (ranks_[rank].name() == status.peer()) is = failure_of(rank, status);
+  }
+  return is;
+}
+
 // ---- Failure.
 
 /// Why nothing can be done together any more.
@@ -939,7 +1076,7 @@ void WorldCore::note_lost(std::uint32_t rank, const Status& cause) {
   // Whoever of the two stays, together they do nothing any more.
   const Status status = failure_of(rank, cause);
   lost_.emplace(rank, status);
-  end_collectives(status, agent::inner::now(seat_->agent));
+  book_.end_all(status, agent::inner::now(seat_->agent));
   seat_->mailbox->stop_any(nonce_, status);
   hearing_->note_lost(rank);
 }
@@ -1010,7 +1147,7 @@ void WorldCore::note_failure(std::uint32_t rank, const Status& cause) {
   if (first_failure_.ok()) first_failure_ = status;
   if (unacknowledged_.ok()) unacknowledged_ = status;
   for (const Peer& other : ranks_) seat_->mailbox->tell(other, failed_word(nonce_, rank, dead_.contains(rank)), now);
-  if (!planted(Planted::kPendingKept)) end_collectives(status, now);
+  if (!planted(Planted::kPendingKept)) book_.end_all(status, now);
   if (!planted(Planted::kAnySourceKept)) seat_->mailbox->stop_any(nonce_, status);
   accord_->note_failed(rank, now);
   seat_->mailbox->note_end();
@@ -1023,24 +1160,10 @@ void WorldCore::on_left(const Peer& peer) {
   if (!rank || !left_.insert(*rank).second) return;
   note_dead(*rank);
   if (failed_.contains(*rank)) return;
-  end_waits_for(*rank, agent::inner::now(seat_->agent));
+  // What it has not written on its board by now never comes. Receives of it end with its session.
+  book_.end_waits_for(*rank, departed(*rank), agent::inner::now(seat_->agent));
   accord_->note_failed(*rank, agent::inner::now(seat_->agent));  // It votes no more.
   if (hearing_ != nullptr) hearing_->note_gone(*rank);
-}
-
-/// It has left: what it has not written on its board by now never comes. Receives of it end with its session.
-void WorldCore::end_waits_for(std::uint32_t rank, Instant now) {
-  const auto waits = [rank](const Collective& each) {
-    const std::vector<std::uint32_t> awaited = each.is_on_board() ? each.awaited() : std::vector<std::uint32_t>();
-    return std::ranges::find(awaited, rank) != awaited.end();
-  };
-  std::vector<std::uint64_t> numbers;
-  for (const Collective& each : under_way_) {
-    if (waits(each)) numbers.push_back(each.number);
-  }
-  for (const std::uint64_t number : numbers) {
-    if (Collective* const its = under_way(number)) its->fail(departed(rank), now);
-  }
 }
 
 void WorldCore::on_revoke(const Peer& by, const Status& why) {
@@ -1061,16 +1184,12 @@ void WorldCore::revoke_under_lane(const Status& why, bool tell, Instant now) {
   if (!revoked_.ok()) return;
   revoked_ = why;
   if (tell) tell_revoked(now);
-  end_collectives(why, now);
+  book_.end_all(why, now);
 }
 
 void WorldCore::tell_revoked(Instant now) {
   if (planted(Planted::kRevokeUntold)) return;
   for (const Peer& peer : ranks_) seat_->mailbox->tell(peer, revoke_word(nonce_, revoked_), now);
-}
-
-void WorldCore::end_collectives(const Status& status, Instant now) {
-  while (Collective* const next = under_way_.front()) next->fail(status, now);
 }
 
 }  // namespace hawser::runtime

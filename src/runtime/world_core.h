@@ -21,12 +21,12 @@
 
 #include <hawser/world.h>
 
-#include "base/intrusive_list.h"
 #include "runtime/accord.h"
-#include "runtime/call_ledger.h"
 #include "runtime/calls.h"
 #include "runtime/collective.h"
+#include "runtime/collective_book.h"
 #include "runtime/collective_call.h"
+#include "runtime/collective_maker.h"
 #include "runtime/hearing.h"
 #include "runtime/mailbox.h"
 #include "runtime/rank_seat.h"
@@ -100,7 +100,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   bool is_sparse() const { return seat_->relay != nullptr; }
   bool has_direct_peer(std::uint32_t rank) const;
   /// By rank, from 0 in the order of the hosts' first ranks. Empty until all have entered.
-  const std::vector<std::uint32_t>& hosts() const { return hosts_; }
+  const std::vector<std::uint32_t>& hosts() const { return maker_.hosts(); }
   /// Of a group only this view is given up, of the whole world the agent, too.
   Status close(Duration timeout);
   /// Leaves without having failed, once the others have what this rank sent. `waits`: all ranks do so, and one of a
@@ -131,7 +131,6 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
  private:
   /// Ranks with other settings are found out by it.
   std::uint64_t settings_digest() const;
-  void learn_hosts();
   void look_for(const runtime::Operation& operation) const;
   bool are_boards_read(Instant until) const;
   Status begin_world(std::vector<Peer> ranks, std::uint64_t nonce);
@@ -151,16 +150,11 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
                         const MessageOptions& options);
   Pattern pattern_of(std::uint32_t from, std::optional<std::uint64_t> tag) const;
   Status check_rank(std::string_view call, std::uint32_t rank) const;
-  Status check_collective(const CollectiveCall& call) const;
-  std::shared_ptr<Collective> make_collective(CollectiveCall call, const CollectiveOptions& options);
+  void open_collectives();
   BoardRoom* board_room();
   Result<std::unique_ptr<backend::View>> view(const RankRegion& region) const;
   std::unique_ptr<MappedCall> mapped_call(const CollectiveCall& call);
-  Request begin_collective(const std::shared_ptr<Collective>& made, const CollectiveOptions& options);
-  Request all_reduce_alone(const Tensor& tensor, DataType type, ReduceOp op, const CollectiveOptions& options);
-  Request all_reduce_together(std::span<const Tensor> tensors, DataType type, ReduceOp op,
-                              const CollectiveOptions& options);
-  Request compressed(const CollectiveCall& call, const CollectiveOptions& options);
+  Request begin_collective(const CollectiveMaker::Made& made, const CollectiveOptions& options);
   Instant deadline(Duration timeout, Instant now) const;
   std::optional<std::uint32_t> rank_of(const Peer& peer) const;
   // Under the lane.
@@ -173,17 +167,10 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   void recover(const std::shared_ptr<Agreeing>& call, Instant now);
   void abort(Instant now);
   void end_aborted(runtime::Operation& operation);
-  void begin(const std::shared_ptr<Collective>& collective, Duration timeout, Instant now);
-  void on_failing(const Status& why, Instant now);
-  void on_ended(Collective& collective, Instant now);
   void revoke_under_lane(const Status& why, bool tell, Instant now);
-  void end_collectives(const Status& status, Instant now);
-  Collective* under_way(std::uint64_t number);
-  /// This rank's call of the number has ended: it has received all that it wanted.
-  bool is_past(std::uint64_t number);
-  void end_misfit(const Peer& by, std::uint64_t number, Instant now);
-  void check_awaited(Collective& collective, Instant now);
-  Status not_the_same(const Peer& by, std::uint64_t number) const;
+  bool end_out_of_sight(Collective& waiting, std::uint32_t rank, Instant now);
+  Status explained(const Status& status) const;
+  void tell_why_not(const Peer& peer, Instant now);
   Status why_not() const;
   Status departed(std::uint32_t rank) const;
   void open_hearing();
@@ -191,7 +178,6 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   void note_dead(std::uint32_t rank);
   void convict(std::uint32_t rank);
   void on_decided(Instant now);
-  void end_waits_for(std::uint32_t rank, Instant now);
   void tell_revoked(Instant now);
   /// Ranks have lost each other. Nobody votes until it is decided who failed.
   bool is_undecided() const { return hearing_ != nullptr && hearing_->is_undecided(); }
@@ -207,9 +193,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   std::uint32_t rank_ = 0;
   std::vector<std::uint32_t> root_ranks_;  ///< By rank: what it is in the world that was opened.
   std::vector<std::uint64_t> host_ids_;    ///< By rank, as all have told when they entered.
-  std::vector<std::uint32_t> hosts_;
-  std::uint64_t hosts_digest_ = 0;
-  bool is_one_host_ = false;
+  CollectiveMaker maker_;
   std::vector<Peer> ranks_;
   std::unordered_set<const void*> members_;  ///< Their sources,
   std::unordered_map<const void*, std::uint32_t> rank_by_source_;
@@ -220,12 +204,9 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   std::uint64_t last_good_before_ = 0;  ///< There: the last collective that was good on all of these ranks.
 
   // ---- Under the lane.
-  std::uint64_t next_number_ = 1;
-  CallLedger ledger_;
+  CollectiveBook book_;
   MappedMemory mapped_memory_;
   std::unique_ptr<BoardRoom> room_;       ///< From the world's beginning on. Null: in a sparse world.
-  std::uint64_t last_good_ = 0;           ///< It and all before it ended well here.
-  std::set<std::uint64_t> good_ahead_;    ///< Numbers of later ones that did.
   std::shared_ptr<Accord> accord_;        ///< From the world's beginning on,
   std::shared_ptr<Calls> calls_;          ///< and this.
   Status excluded_;                       ///< The others hold this rank for failed.
@@ -235,7 +216,6 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   Recovery recovery_;
   Status aborted_;                                 ///< By RecoveryPolicy::kAbort.
   std::map<std::uint64_t, std::uint32_t> groups_;  ///< By members: how many there were.
-  base::IntrusiveList<Collective, &Collective::hook> under_way_;
   std::map<std::uint32_t, Status> failed_;
   std::set<std::uint32_t> dead_;         ///< Whose end is proven, or who left.
   std::vector<std::uint32_t> failures_;  ///< The same ranks in the order in which it was found.

@@ -1,0 +1,148 @@
+#include "runtime/collective_book.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/planted.h"
+#include "runtime/rank_list.h"
+
+namespace hawser::runtime {
+
+using base::planted;
+using base::Planted;
+
+void CollectiveBook::begin(const std::shared_ptr<Collective>& collective, Instant deadline, Instant now) {
+  collective->number = next_number_++;
+  collective->name += " number " + std::to_string(collective->number) + " of world '" + site_.name + "'";
+  collective->ended = [this](Collective& over, Instant at) { on_ended(over, at); };
+  // The others wait for what this rank will not send any more, unless they found out by themselves. Of a peer that is
+  // gone they hear from its session.
+  collective->failing = [this](const Status& why, Instant at) {
+    if (why.code() != Code::kDisconnected && hooks_.why_not().ok()) hooks_.revoke(why, at);
+  };
+  collective->late = [](Collective& over, Instant at) {
+    over.fail(Status(Code::kTimedOut,
+                     over.name + " did not end by its deadline; it waits for rank " + list_of(over.awaited())),
+              at);
+  };
+  collective->checking = [this](Collective& waiting, Instant at) { check_awaited(waiting, at); };
+  collective->self = collective;
+  if (Recorder* const recorder = site_.mailbox->recorder()) {
+    collective->flight.world = site_.world;
+    collective->flight.number = collective->number;
+    collective->recorded = recorder->begin(collective->flight, now);
+  }
+  under_way_.push_back(*collective);
+  if (Status status = hooks_.why_not(); !status.ok()) return collective->fail(status, now);
+  collective->set_deadline(deadline, now);
+  if (!planted(Planted::kLedgerForgets)) ledger_.note(collective->number, collective->digest);
+  const Arrived* const misfit =
+      site_.mailbox->find_misfit(site_.world, collective->number, collective->digest);  // It came before.
+  if (misfit != nullptr) return collective->fail(not_the_same(misfit->from, collective->number), now);
+  collective->begin(now);
+}
+
+void CollectiveBook::end_all(const Status& status, Instant now) {
+  while (Collective* const next = under_way_.front()) next->fail(status, now);
+}
+
+void CollectiveBook::end_waits_for(std::uint32_t rank, const Status& status, Instant now) {
+  const auto waits = [rank](const Collective& each) {
+    const std::vector<std::uint32_t> awaited = each.is_on_board() ? each.awaited() : std::vector<std::uint32_t>();
+    return std::ranges::find(awaited, rank) != awaited.end();
+  };
+  std::vector<std::uint64_t> numbers;
+  for (const Collective& each : under_way_) {
+    if (waits(each)) numbers.push_back(each.number);
+  }
+  for (const std::uint64_t number : numbers) {
+    if (Collective* const its = under_way(number)) its->fail(status, now);
+  }
+}
+
+Status CollectiveBook::not_the_same(const Peer& by, std::uint64_t number) const {
+  const std::optional<std::uint32_t> rank = hooks_.rank_of(by);
+  return Status(Code::kInvalid, "number " + std::to_string(number) + " of world '" + site_.name +
+                                    "' is another operation at rank " + (rank ? std::to_string(*rank) : "?") +
+                                    ": the ranks differ in what they call")
+      .with_peer(by.name());
+}
+
+Collective* CollectiveBook::under_way(std::uint64_t number) {
+  for (Collective& each : under_way_) {
+    if (each.number == number) return &each;
+  }
+  return nullptr;
+}
+
+bool CollectiveBook::is_misfit(const wire::MessageEnvelope& envelope) const {
+  if (planted(Planted::kLedgerForgets)) return false;
+  return ledger_.differs(envelope.tag, envelope.digest) || is_past(envelope.tag);
+}
+
+void CollectiveBook::on_misfit(const Peer& by, std::uint64_t number, Instant now) {
+  if (hooks_.why_not().ok()) end_misfit(by, number, now);
+}
+
+/// This rank's call may be under way or have ended. Either way its result is not what the ranks meant.
+void CollectiveBook::end_misfit(const Peer& by, std::uint64_t number, Instant now) {
+  const Status why = not_the_same(by, number);
+  if (Collective* const its = under_way(number)) return its->fail(why, now);
+  hooks_.revoke(why, now);
+}
+
+/// Ranks that differ in what they call may each wait for a message that nobody sends.
+void CollectiveBook::check_awaited(Collective& waiting, Instant now) {
+  const std::optional<std::uint32_t> unseen = waiting.out_of_sight();
+  if (unseen && hooks_.out_of_sight(waiting, *unseen, now)) return;
+  if (planted(Planted::kNeverChecks)) return;
+  for (const std::uint32_t rank : waiting.awaited()) {
+    site_.mailbox->check(site_.ranks[rank], site_.world, waiting.number, waiting.digest, now);
+  }
+}
+
+/// What this rank sent for the number is on its way before the answer. So a rank that still waits then waits in vain.
+CollectiveBook::Answer CollectiveBook::on_check(const Peer& by, std::uint64_t number, std::uint64_t digest,
+                                                Instant now) {
+  if (number >= next_number_) return Answer::kNone;  // It may still call the same.
+  const bool goes_on = hooks_.why_not().ok();
+  const Collective* const its = under_way(number);
+  const bool differs = (goes_on && ledger_.differs(number, digest)) ||
+                       (its != nullptr && its->digest != digest);  // It is no more in the ledger.
+  if (differs) end_misfit(by, number, now);
+  if (differs || its != nullptr) return Answer::kNone;
+  return goes_on ? Answer::kOver : Answer::kEnded;
+}
+
+void CollectiveBook::on_over(const Peer& by, std::uint64_t number, Code code, Instant now) {
+  const std::optional<std::uint32_t> rank = hooks_.rank_of(by);
+  Collective* const its = under_way(number);
+  const std::vector<std::uint32_t> awaited = its == nullptr ? std::vector<std::uint32_t>() : its->awaited();
+  if (!rank || std::ranges::find(awaited, *rank) == awaited.end()) return;
+  const bool has_closed = code == Code::kDisconnected;
+  const Status gone = Status(Code::kDisconnected,
+                             its->name + " waits for rank " + std::to_string(*rank) + ", which has closed the world")
+                          .with_peer(by.name());
+  its->fail(has_closed ? gone : not_the_same(by, number), now);
+  if (has_closed) hooks_.revoke(gone, now);
+}
+
+void CollectiveBook::on_ended(Collective& over, Instant now) {
+  Recorder* const recorder = over.recorded == 0 ? nullptr : site_.mailbox->recorder();
+  if (recorder != nullptr) recorder->end(over.recorded, over.status.code(), now);
+  if (over.status.ok()) {
+    good_ahead_.insert(over.number);
+    while (good_ahead_.erase(last_good_ + 1) != 0) ++last_good_;
+    if (planted(Planted::kLastGoodClaimed)) last_good_ = std::max(last_good_, over.number);
+    // Each rank has counts of its own for an all_to_all: the digest does not hold them.
+    const Arrived* const left =
+        planted(Planted::kLedgerForgets) ? nullptr : site_.mailbox->find_any(site_.world, over.number);
+    if (left != nullptr && hooks_.why_not().ok()) end_misfit(left->from, over.number, now);
+    return;
+  }
+  over.status = hooks_.explained(over.status);
+  if (over.status.code() != Code::kDisconnected && hooks_.why_not().ok()) hooks_.revoke(over.status, now);
+}
+
+}  // namespace hawser::runtime

@@ -1,0 +1,220 @@
+#include "runtime/collective_maker.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "base/try.h"
+#include "reduce/compressor.h"
+#include "runtime/digest.h"
+#include "runtime/rank_list.h"
+
+namespace hawser::runtime {
+namespace {
+
+using What = schedule::Operation;
+
+/// Of all ranks together: sums of counts and sizes in bytes do not overflow.
+constexpr std::uint64_t kElementsMax = std::uint64_t{1} << 56;
+
+}  // namespace
+
+void CollectiveMaker::know_hosts(const std::vector<std::uint64_t>& ids) {
+  std::map<std::uint64_t, std::uint32_t> numbers;
+  hosts_.clear();
+  for (const std::uint64_t id : ids) {
+    const auto next = static_cast<std::uint32_t>(numbers.size());
+    hosts_.push_back(numbers.try_emplace(id, next).first->second);
+  }
+  Digest digest;
+  for (const std::uint32_t host : hosts_) digest.add(host);
+  hosts_digest_ = digest.value();
+  is_one_host_ = numbers.size() == 1;
+}
+
+Status CollectiveMaker::check(const CollectiveCall& call) const {
+  const schedule::Call& what = call.call;
+  const std::string name(schedule::to_string(what.operation));
+  const auto invalid = [&](const std::string& text) { return Status(Code::kInvalid, name + ": " + text); };
+  HAWSER_TRY(check_rank(name, site_.name, what.root, size()));
+  if (size_of(call.type) == 0) return invalid("there is no such type of elements");
+  if (call.op && !is_accepted(call.type, *call.op)) {
+    return invalid(std::string(to_string(*call.op)) + " of " + std::string(to_string(call.type)) + " is not defined");
+  }
+  const bool is_scan = what.operation == What::kScan || what.operation == What::kExclusiveScan;
+  if (is_scan && *call.op == ReduceOp::kAvg) return invalid("there is no average of a prefix; sum and divide");
+  const std::uint64_t least = kElementsMax / size();
+  const auto is_huge = [&](std::uint64_t count) { return count > least; };
+  if (is_huge(what.count) || std::ranges::any_of(what.counts, is_huge) ||
+      std::ranges::any_of(what.in_counts, is_huge)) {
+    return invalid("a count is above " + std::to_string(least));
+  }
+  const bool has_blocks = !what.counts.empty();
+  if (has_blocks && (what.counts.size() != size() || (!what.in_counts.empty() && what.in_counts.size() != size()))) {
+    return invalid("there must be a count for each of the " + std::to_string(size()) + " ranks");
+  }
+  return {};
+}
+
+std::shared_ptr<Collective> CollectiveMaker::build(CollectiveCall call,
+                                                   const CollectiveOptions& options) const {
+  schedule::Call& what = call.call;
+  const std::uint64_t bytes = size_of(call.type);
+  what.element_bytes = bytes;
+  what.reproducible = options.reproducible;
+  if (!site_.is_sparse && !is_one_host_) what.hosts = hosts_;
+  const bool is_packed = call.how != 0;  // In memory of this library's own.
+  what.may_be_mapped = what.may_use_boards = is_one_host_ && !site_.is_sparse && !is_packed;
+  const schedule::Algorithm algorithm = schedule::cheapest(what, site_.model);
+  if (algorithm == schedule::Algorithm::kTwoLevels) call.how += hosts_digest_;
+  auto made = std::make_shared<Collective>();
+  made->algorithm = algorithm;
+  if (algorithm == schedule::Algorithm::kMapped) {
+    made->algorithm = schedule::unmapped_choices(what, site_.model)[0].algorithm;
+    made->mapped = site_.map(call);
+    made->read_at_once = site_.read_at_once;
+  }
+  if (algorithm == schedule::Algorithm::kBoards) {
+    made->room = site_.room();
+    made->call = what;
+    made->model = site_.model;
+  }
+  made->name = schedule::to_string(what.operation);
+  made->world = site_.world;
+  made->flight = flight_of(call, algorithm);
+  put_text(made->flight.world_name, site_.name);
+  made->digest = digest_of(call, algorithm);
+  if (made->room == nullptr) made->schedule = schedule::make_schedule(what, made->algorithm);
+  made->ranks = site_.ranks;
+  made->mailbox = site_.mailbox;
+  made->elements.input = static_cast<const std::byte*>(call.input);
+  made->elements.output = static_cast<std::byte*>(call.output);
+  made->elements.bytes = bytes;
+  if (call.op) {
+    made->elements.combine = reduce::combine_for(call.type, *call.op);
+  }
+  if (call.op == ReduceOp::kAvg) {
+    const std::uint64_t count = output_count(what);
+    made->elements.finish = [call, count, ranks = size()] {
+      reduce::finish(call.type, *call.op, call.output, count, ranks);
+      return Status();
+    };
+  }
+  return made;
+}
+
+CollectiveMaker::Made CollectiveMaker::make(CollectiveCall call, const CollectiveOptions& options) const {
+  call.call.rank = site_.rank;
+  call.call.size = size();
+  HAWSER_TRY(check(call));
+  if (options.compress.valid()) return compress(call, options);
+  return build(std::move(call), options);
+}
+
+std::size_t CollectiveMaker::bucket_of(std::span<const Tensor> tensors, DataType type, std::size_t bucket_bytes) {
+  const std::size_t most = bucket_bytes / std::max<std::size_t>(size_of(type), 1);
+  std::size_t taken = 1, count = tensors[0].count;
+  while (taken < tensors.size() && count < most && tensors[taken].count <= most - count) {
+    count += tensors[taken++].count;
+  }
+  return taken;
+}
+
+CollectiveMaker::Made CollectiveMaker::make_bucket(std::span<const Tensor> tensors, DataType type, ReduceOp op,
+                                                   const CollectiveOptions& options) const {
+  if (tensors.size() > 1) return make_together(tensors, type, op, options);
+  // Where it lies: another rank may call it as an all_reduce of one tensor.
+  return make({.call = {.operation = What::kAllReduce, .count = tensors[0].count, .has_input_in_output = true},
+               .input = tensors[0].data,
+               .output = tensors[0].data,
+               .type = type,
+               .op = op},
+              options);
+}
+
+/// An all_reduce of several tensors, by a copy of them.
+CollectiveMaker::Made CollectiveMaker::make_together(std::span<const Tensor> tensors, DataType type, ReduceOp op,
+                                                     const CollectiveOptions& options) const {
+  Digest how;
+  CollectiveCall call = {
+      .call = {.operation = What::kAllReduce, .rank = site_.rank, .size = size()}, .type = type, .op = op};
+  for (const Tensor& tensor : tensors) {
+    how.add(tensor.count);
+    const bool is_bad = tensor.data == nullptr && tensor.count > 0;
+    call.call.count = is_bad || tensor.count > kElementsMax ? kElementsMax + 1 : call.call.count + tensor.count;
+    if (is_bad) return Status(Code::kInvalid, "all_reduce: a tensor is null");
+  }
+  HAWSER_TRY(check(call));
+  const std::size_t bytes = size_of(type);
+  const auto all = std::make_shared<std::vector<std::byte>>(call.call.count * bytes);
+  std::byte* at = all->data();
+  for (const Tensor& tensor : tensors) {
+    if (tensor.count > 0) std::memcpy(at, tensor.data, tensor.count * bytes);
+    at += tensor.count * bytes;
+  }
+  call.call.has_input_in_output = true;
+  call.input = call.output = all->data();
+  call.how = how.value();
+  std::shared_ptr<Collective> made = build(std::move(call), options);
+  made->elements.finish = [all, bytes, own = std::vector<Tensor>(tensors.begin(), tensors.end()),
+                           average = std::move(made->elements.finish)]() -> Status {
+    if (average) {
+      HAWSER_TRY(average());
+    }
+    const std::byte* from = all->data();
+    for (const Tensor& tensor : own) {
+      if (tensor.count > 0) std::memcpy(tensor.data, from, tensor.count * bytes);
+      from += tensor.count * bytes;
+    }
+    return {};
+  };
+  return made;
+}
+
+/// An all_gather of packed parts, which are added up at its end.
+CollectiveMaker::Made CollectiveMaker::compress(const CollectiveCall& call, const CollectiveOptions& options) const {
+  const std::string name(schedule::to_string(call.call.operation));
+  const auto invalid = [&](const std::string& text) { return Status(Code::kInvalid, name + ": " + text); };
+  if (call.call.operation != What::kAllReduce) return invalid("only an all_reduce compresses");
+  if (*call.op != ReduceOp::kSum && *call.op != ReduceOp::kAvg) {
+    return invalid(std::string(to_string(*call.op)) + " is not compressed, sum and avg are");
+  }
+  if (call.call.count > 0 && (call.input == nullptr || call.output == nullptr)) return invalid("a buffer is null");
+  Result<std::unique_ptr<reduce::Packing>> begun = reduce::Packing::begin(options.compress, call.call.count, call.type);
+  if (!begun) return Status(begun.error().code(), name).because(begun.error());
+  const std::shared_ptr<reduce::Packing> packing = std::move(*begun);
+  const std::uint64_t bytes = packing->bytes();
+  if (bytes > kElementsMax / size())
+    return invalid("the packed elements are above " + std::to_string(kElementsMax / size()) + " bytes");
+  const auto parts = std::make_shared<std::vector<std::byte>>(bytes * size());
+  std::byte* const own = parts->data() + bytes * site_.rank;
+  HAWSER_TRY(packing->pack(call.input, {own, static_cast<std::size_t>(bytes)}));
+  Digest how;
+  how.add(static_cast<std::uint64_t>(call.type));
+  how.add(call.call.count);
+  how.add(packing->number());
+  for (const char letter : options.compress.name()) how.add(static_cast<unsigned char>(letter));
+  const bool averages = *call.op == ReduceOp::kAvg;
+  how.add(averages ? 1 : 0);
+  std::shared_ptr<Collective> made =
+      build({.call = {.operation = What::kAllGather,
+                                .rank = site_.rank,
+                                .size = size(),
+                                .counts = std::vector<std::uint64_t>(size(), bytes),
+                                .has_input_in_output = true},
+                       .input = own,
+                       .output = parts->data(),
+                       .how = how.value()},
+                      {});
+  made->name = name;
+  put_text(made->flight.operation, name);
+  made->elements.finish = [packing, parts, averages, out = call.output, ranks = size()]() -> Status {
+    HAWSER_TRY(packing->unpack(*parts, ranks, averages, out));
+    packing->commit();
+    return {};
+  };
+  return made;
+}
+
+}  // namespace hawser::runtime

@@ -55,5 +55,6 @@ void add_top(Shell& shell);
 void add_explain(Shell& shell);
 void add_metrics_command(Shell& shell);
 void add_ca(Shell& shell);
+void add_collectives(Shell& shell);
 
 }  // namespace hawser::cli

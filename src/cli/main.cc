@@ -71,6 +71,7 @@ int run(int argc, char** argv) {
   add_ping(shell);
   add_cp(shell);
   add_run(shell);
+  add_collectives(shell);
   add_sim(shell);
   add_top(shell);
   add_explain(shell);

@@ -47,13 +47,13 @@ struct RunArguments {
   std::string ssh = "ssh";
 };
 
-void print_text(std::uint32_t rank, int which, std::string_view line) {
+void print_line_text(std::uint32_t rank, int which, std::string_view line) {
   std::FILE* const to = which == 0 ? stdout : stderr;
   fmt::print(to, "[{}] {}\n", rank, line);
   std::fflush(to);
 }
 
-void print_as_json(std::uint32_t rank, int which, std::string_view line) {
+void print_line_json(std::uint32_t rank, int which, std::string_view line) {
   Json event = document("run");
   event["event"] = which == 0 ? "output" : "error_output";
   event["rank"] = rank;
@@ -84,7 +84,8 @@ class Ranks {
     launcher_.emplace(std::move(launcher));
     for (std::uint32_t rank = 0; rank < a_.launch.ranks; ++rank) {
       if (!await_turn(rank)) return {};
-      HAWSER_TRY_ASSIGN(RankProcess process, launcher_->start(rank, a_.common.json ? print_as_json : print_text));
+      HAWSER_TRY_ASSIGN(RankProcess process,
+                        launcher_->start(rank, a_.common.json ? print_line_json : print_line_text));
       processes_.push_back(std::move(process));
     }
     return {};

@@ -18,13 +18,8 @@ class CollectiveBookTest : public TestRanks {
  protected:
   CollectiveBookTest() {
     open(book_, ranks_);
-    maker_.open({.world = 5,
-                 .name = "w",
-                 .rank = 0,
-                 .ranks = ranks_,
-                 .mailbox = &mailbox_,
-                 .map = nullptr,
-                 .room = nullptr});
+    maker_.open(
+        {.world = 5, .name = "w", .rank = 0, .ranks = ranks_, .mailbox = &mailbox_, .map = nullptr, .room = nullptr});
   }
   ~CollectiveBookTest() override { book_.end_all(Status(Code::kCancelled, "the test is over"), kMoment); }
 

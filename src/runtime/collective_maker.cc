@@ -57,8 +57,7 @@ Status CollectiveMaker::check(const CollectiveCall& call) const {
   return {};
 }
 
-std::shared_ptr<Collective> CollectiveMaker::build(CollectiveCall call,
-                                                   const CollectiveOptions& options) const {
+std::shared_ptr<Collective> CollectiveMaker::build(CollectiveCall call, const CollectiveOptions& options) const {
   schedule::Call& what = call.call;
   const std::uint64_t bytes = size_of(call.type);
   what.element_bytes = bytes;
@@ -197,16 +196,15 @@ CollectiveMaker::Made CollectiveMaker::compress(const CollectiveCall& call, cons
   for (const char letter : options.compress.name()) how.add(static_cast<unsigned char>(letter));
   const bool averages = *call.op == ReduceOp::kAvg;
   how.add(averages ? 1 : 0);
-  std::shared_ptr<Collective> made =
-      build({.call = {.operation = What::kAllGather,
-                                .rank = site_.rank,
-                                .size = size(),
-                                .counts = std::vector<std::uint64_t>(size(), bytes),
-                                .has_input_in_output = true},
-                       .input = own,
-                       .output = parts->data(),
-                       .how = how.value()},
-                      {});
+  std::shared_ptr<Collective> made = build({.call = {.operation = What::kAllGather,
+                                                     .rank = site_.rank,
+                                                     .size = size(),
+                                                     .counts = std::vector<std::uint64_t>(size(), bytes),
+                                                     .has_input_in_output = true},
+                                            .input = own,
+                                            .output = parts->data(),
+                                            .how = how.value()},
+                                           {});
   made->name = name;
   put_text(made->flight.operation, name);
   made->elements.finish = [packing, parts, averages, out = call.output, ranks = size()]() -> Status {

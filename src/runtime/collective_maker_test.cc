@@ -104,9 +104,7 @@ TEST_F(CollectiveMakerTest, BoardsAndMappedMemoryAreForRanksOfOneHost) {
 TEST_F(CollectiveMakerTest, ABucketTakesWhatFits) {
   float memory[8] = {};
   const std::array<Tensor, 4> tensors = {Tensor{memory, 2}, Tensor{memory, 2}, Tensor{memory, 3}, Tensor{memory, 0}};
-  const auto taken = [&](std::size_t bytes) {
-    return CollectiveMaker::bucket_of(tensors, DataType::kFloat32, bytes);
-  };
+  const auto taken = [&](std::size_t bytes) { return CollectiveMaker::bucket_of(tensors, DataType::kFloat32, bytes); };
   EXPECT_EQ(taken(0), 1U) << "at least one";
   EXPECT_EQ(taken(15), 1U);
   EXPECT_EQ(taken(16), 2U);

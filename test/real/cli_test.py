@@ -40,7 +40,7 @@ def run_json(command, *arguments, expect=0, env=None, timeout=60):
 
 
 def test_usage():
-    commands = ["info", "doctor", "topo", "demo", "bench", "serve", "ping", "cp", "sim", "top", "explain", "metrics", "ca"]
+    commands = ["info", "doctor", "topo", "demo", "bench", "serve", "ping", "cp", "sim", "collectives", "top", "explain", "metrics", "ca"]
     for command in commands:
         text = run(command, "--help").stdout
         assert text.count(f"hawser {command}") >= 2, text  # examples
@@ -56,6 +56,17 @@ def test_usage():
     assert run("--version").stdout.startswith("hawser ")
     assert "KiB" in run("demo", "--memory", "lots", expect=2).stderr
     assert "ms" in run("serve", "--for", "soon", expect=2).stderr
+
+
+def test_collectives():
+    text = run("collectives", "--ranks", "4", "--bytes", "8,64M").stdout
+    assert re.search(r"all_reduce +8 B +boards", text) and re.search(r"all_reduce +64 MiB +mapped", text), text
+    rows = run_json("collectives", "--ranks", "16", "--hosts", "2", "--operation", "all_reduce", "--bytes", "8")["rows"]
+    assert [row["choices"][0]["algorithm"] for row in rows] == ["two levels"], rows
+    assert "'lots' is not a size" in run("collectives", "--bytes", "8,lots", expect=2).stderr
+    assert "is above 1024TiB" in run("collectives", "--bytes", "2048T", expect=2).stderr
+    assert "at least as many --ranks" in run("collectives", "--ranks", "2", "--hosts", "3", expect=11).stderr
+    run("collectives", "--operation", "sum", expect=2)
 
 
 def test_info():

@@ -60,9 +60,8 @@ CollectivesReport collectives_report(std::uint32_t ranks, std::uint32_t hosts, s
       const bool is_empty = each == What::kBarrier;
       schedule::Call call = call_of(each, ranks, hosts, size);
       call.reproducible = reproducible;
-      report.rows.push_back({.operation = each,
-                             .bytes = is_empty ? 0 : size,
-                             .choices = schedule::choices(call, schedule::CostModel())});
+      report.rows.push_back(
+          {.operation = each, .bytes = is_empty ? 0 : size, .choices = schedule::choices(call, schedule::CostModel())});
       if (is_empty) break;
     }
   }
@@ -76,10 +75,10 @@ Json to_json(const CollectivesReport& report) {
   json["hosts"] = report.hosts;
   json["reproducible"] = report.reproducible;
   const schedule::CostModel model;
-  json["model"] = {{"message_ns", model.message_ns},         {"byte_ns", model.byte_ns},
-                   {"combined_byte_ns", model.combined_byte_ns}, {"read_byte_ns", model.read_byte_ns},
-                   {"board_ns", model.board_ns},             {"far_message_ns", model.far_message_ns},
-                   {"far_byte_ns", model.far_byte_ns}};
+  json["model"] = {
+      {"message_ns", model.message_ns},     {"byte_ns", model.byte_ns},   {"combined_byte_ns", model.combined_byte_ns},
+      {"read_byte_ns", model.read_byte_ns}, {"board_ns", model.board_ns}, {"far_message_ns", model.far_message_ns},
+      {"far_byte_ns", model.far_byte_ns}};
   json["rows"] = Json::array();
   for (const CollectiveRow& row : report.rows) {
     Json choices = Json::array();

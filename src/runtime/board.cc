@@ -39,6 +39,15 @@ Board::Board(std::uint64_t world, std::uint32_t rank, std::uint32_t size, std::s
   word(own_.data() + kWorldAt).store(world, std::memory_order_release);
 }
 
+void Board::wipe(std::span<std::byte> memory) {
+  word(memory.data() + kWorldAt).store(0, std::memory_order_seq_cst);  // First: no word below is that world's now.
+  word(memory.data() + kAsksAt).store(0, std::memory_order_seq_cst);
+  word(memory.data() + kFinishedAt).store(0, std::memory_order_seq_cst);
+  for (std::uint64_t turn = 0; turn < kBoardSlots; ++turn) {
+    word(memory.data() + slot_at(turn)).store(0, std::memory_order_seq_cst);
+  }
+}
+
 const std::byte* Board::board_of(std::uint32_t rank) const { return rank == rank_ ? own_.data() : others_(rank); }
 
 bool Board::has_freed(std::uint32_t rank, std::uint64_t turn) const {
@@ -75,10 +84,8 @@ Board::Sight Board::look(std::uint32_t rank, std::uint64_t turn, Entry* entry) c
   if (board == nullptr) return Sight::kGone;
   const std::byte* const slot = board + slot_at(turn);
   const std::uint64_t sequence = load(slot, std::memory_order_seq_cst);
-  if (sequence != turn + 1) {
-    if (load(board + kWorldAt, std::memory_order_acquire) != world_) return Sight::kGone;
-    return sequence < turn + 1 ? Sight::kNotYet : Sight::kBad;
-  }
+  if (load(board + kWorldAt, std::memory_order_acquire) != world_) return Sight::kGone;
+  if (sequence != turn + 1) return sequence < turn + 1 ? Sight::kNotYet : Sight::kBad;
   const std::uint64_t bytes = load(slot + kBytesAt, std::memory_order_relaxed);
   if (bytes > schedule::kBoardBytesMax) return Sight::kBad;
   *entry = {.number = load(slot + kNumberAt, std::memory_order_relaxed),

@@ -60,6 +60,9 @@ class Board {
   /// `own`: kBoardBytes, aligned to a line; all 0 when made. Both outlive the board.
   Board(std::uint64_t world, std::uint32_t rank, std::uint32_t size, std::span<std::byte> own, Others others);
 
+  /// Makes of a board that nobody writes any more memory for another one. Who still looks at it sees that it is gone.
+  static void wipe(std::span<std::byte> memory);
+
   std::uint32_t size() const { return size_; }
   /// Whether this rank may write for the turn: all others have read what is in the slot.
   bool is_free(std::uint64_t turn) const;

@@ -55,6 +55,12 @@ Result<std::shared_ptr<RankSeat>> RankSeat::open(AgentOptions options, std::opti
   if (!agent) return agent.error();
   if (seat->relay != nullptr) seat->relay->share_place();  // Nothing turns the agent yet: it has no sessions.
   seat->agent = std::move(*agent);
+  seat->boards_.emplace([its = &seat->agent](std::size_t bytes) -> Result<BoardShelf::Memory> {
+    HAWSER_TRY_ASSIGN(Region made,
+                      its->allocate({.size = bytes, .rights = Rights::kRead, .huge_pages = HugePages::kOff}));
+    auto region = std::make_shared<Region>(std::move(made));
+    return BoardShelf::Memory{.bytes = region->bytes().first(bytes), .owner = region};
+  });
   if (seat->driver_ != nullptr) {
     HAWSER_TRY(seat->driver_->attach(seat->agent));
   }

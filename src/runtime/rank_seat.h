@@ -12,6 +12,7 @@
 #include <hawser/agent.h>
 #include <hawser/driver.h>
 
+#include "runtime/board_shelf.h"
 #include "runtime/mailbox.h"
 #include "runtime/mapped_call.h"
 #include "runtime/past_accord.h"
@@ -64,6 +65,9 @@ class RankSeat {
   /// Of ranks on one host the same number.
   std::uint64_t host() const { return host_; }
 
+  /// Memory for the boards of this rank's worlds. Any thread.
+  BoardShelf& boards() { return *boards_; }
+
   /// Under the lane. The oldest goes where there are too many.
   void keep(std::unique_ptr<PastAccord> past);
 
@@ -72,6 +76,7 @@ class RankSeat {
   std::shared_ptr<Mailbox> mailbox;
 
  private:
+  std::optional<BoardShelf> boards_;
   std::deque<std::unique_ptr<PastAccord>> pasts_;
   SeatHooks hooks_;
   std::uint64_t host_ = 0;

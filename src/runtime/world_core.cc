@@ -896,12 +896,10 @@ void WorldCore::open_collectives() {
 /// With memory for this rank's board from the first collective on that may go by boards. Without, all go by messages.
 BoardRoom* WorldCore::board_room() {
   std::call_once(has_board_, [this] {
-    Result<Region> made =
-        seat_->agent.allocate({.size = kBoardBytes, .rights = Rights::kRead, .huge_pages = HugePages::kOff});
-    if (!made) return;
-    const auto memory = std::make_shared<Region>(std::move(*made));
+    Result<BoardShelf::Memory> memory = seat_->boards().take();
+    if (!memory) return;
     static_cast<void>(agent::inner::under_lane(
-        seat_->agent, "World", [&](Instant) { room_->give_memory(memory->bytes().first(kBoardBytes), memory); }));
+        seat_->agent, "World", [&](Instant) { room_->give_memory(memory->bytes, std::move(memory->owner)); }));
   });
   return room_.get();
 }

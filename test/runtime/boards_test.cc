@@ -7,6 +7,8 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <thread>
@@ -272,6 +274,31 @@ TEST_F(BoardsWorld, ARankMayLeaveAfterItsLastCall) {
       EXPECT_TRUE((round % 2 == 0 ? worlds_[rank].leave(30s) : worlds_[rank].shutdown(30s)).ok());
     });
   }
+}
+
+// Each world has boards of its own, but not a region and its descriptors: a rank may be in a thousand of them.
+TEST_F(BoardsWorld, ManyGroupsTakeFewDescriptors) {
+  constexpr int kGroups = 150;
+  const auto descriptors = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
+  };
+  open(2);
+  until_on_boards();
+  const auto before = descriptors();
+  std::vector<std::vector<World>> groups(2);
+  on_all([&](std::size_t rank) {
+    for (int number = 0; number < kGroups; ++number) {
+      Result<World> made = worlds_[rank].duplicate();
+      ASSERT_TRUE(made.has_value()) << made.error().to_string();
+      for (int round = 0; round < 5; ++round) {
+        const Status status = made->barrier();
+        ASSERT_TRUE(status.ok()) << status.to_string();
+      }
+      groups[rank].push_back(std::move(*made));
+    }
+  });
+  EXPECT_EQ(last_algorithm(), "boards");
+  EXPECT_LE(descriptors() - before, 20);
 }
 
 }  // namespace

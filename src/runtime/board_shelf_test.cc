@@ -72,7 +72,9 @@ TEST_F(BoardShelfTest, APlaceThatIsGivenBackIsAsGoodAsNew) {
 TEST_F(BoardShelfTest, WhoLooksAtAWorldBeforeSeesThatItIsGone) {
   BoardShelf::Memory first = shelf_->take().value();
   const std::byte* const place = first.bytes.data();
-  { const Board board(7, 0, 2, first.bytes, [](std::uint32_t) { return nullptr; }); }
+  {
+    const Board board(7, 0, 2, first.bytes, [](std::uint32_t) { return nullptr; });
+  }
   BoardMemory own;
   const Board reader(7, 1, 2, own.bytes, [&](std::uint32_t) { return place; });
   Board::Entry entry;

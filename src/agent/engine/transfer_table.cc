@@ -177,8 +177,11 @@ Status TransferTable::enter(Slot& slot, Session& session, Instant now) {
   return {};
 }
 
+/// Its submitter was told that it is under way. So it was the one transfer of a grant for one, but where there was no
+/// room for it: it may be submitted again.
 void TransferTable::refuse(Slot& slot, Status status, Instant now) {
   link(slot, uses_.sessions.of(slot.plan->peer));
+  if (slot.plan->is_single_use && status.code() != Code::kBusy && check_use(*slot.plan).ok()) begin_use(slot);
   finalize(slot, std::move(status), now);
 }
 

@@ -51,6 +51,36 @@ TEST_F(TransferTableTest, NothingHappensToOneThatIsNotLetIn) {
   EXPECT_EQ(session_.slots, 0u);
 }
 
+class CountedUse final : public OneUse {
+ public:
+  void end() override { ++ends; }
+  int ends = 0;
+};
+
+// Its submitter has left it to whoever holds the lane, and was told that it is under way.
+TEST_F(TransferTableTest, OneThatIsRefusedAfterItsSubmissionHasUsedItsGrantUnlessThereWasNoRoom) {
+  for (const Code code : {Code::kCancelled, Code::kTimedOut, Code::kInvalid, Code::kBusy}) {
+    const bool is_used = code != Code::kBusy;
+    const auto once = std::make_shared<CountedUse>();
+    const auto plan = rig_.plan_of(peer_);
+    auto region = std::make_shared<RemoteRegion>(*plan->remotes[0]);
+    region->once = once;
+    plan->remotes[0] = std::move(region);
+    plan->is_single_use = true;
+    const auto refuse = [&](Code why) {
+      Slot& slot = rig_.slot_of(plan);
+      slot.phase = Phase::kInFlight;
+      table_.refuse(slot, Status(why, "it cannot begin"), rig_.now());
+      EXPECT_EQ(code_of(slot), why);
+    };
+    refuse(code);
+    EXPECT_EQ(once->ends, is_used ? 1 : 0);
+    EXPECT_EQ(table_.enter(rig_.slot_of(plan), session_, rig_.now()).code(), is_used ? Code::kDenied : Code::kOk);
+    if (is_used) refuse(Code::kDenied);
+    EXPECT_EQ(once->ends, is_used ? 1 : 0) << "once";
+  }
+}
+
 TEST_F(TransferTableTest, ADeadlineEndsItAndThoseThatAreLaterStay) {
   Slot& soon = enter(1ms);
   enter(1s);

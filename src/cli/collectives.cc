@@ -30,6 +30,22 @@ struct CollectivesArguments {
   bool reproducible = false;
 };
 
+/// Nothing: there is none of that name. `names` gets those that there are.
+std::optional<schedule::Operation> operation_named(std::string_view name, std::string* names = nullptr) {
+  std::optional<schedule::Operation> found;
+  for (int number = 0; number <= static_cast<int>(schedule::Operation::kExclusiveScan); ++number) {
+    const auto each = static_cast<schedule::Operation>(number);
+    if (schedule::to_string(each) == name) found = each;
+    if (names != nullptr) *names += fmt::format("{}{}", names->empty() ? "" : ", ", schedule::to_string(each));
+  }
+  return found;
+}
+
+std::string wrong_operation(const std::string& name) {
+  std::string names;
+  return operation_named(name, &names) ? "" : fmt::format("'{}' is none of {}", name, names);
+}
+
 std::string wrong_size(const std::string& text) {
   const auto size = base::parse_size(text);
   if (!size) return fmt::format("'{}' is not {}", text, base::kSizeForm);
@@ -44,12 +60,8 @@ int run_collectives(const CollectivesArguments& a) {
                 Status(Code::kInvalid, fmt::format("{} hosts have no {} ranks between them", a.hosts, a.ranks))
                     .with_advice("give at least as many --ranks as --hosts"));
   }
-  std::optional<schedule::Operation> operation;
-  for (int number = 0; number <= static_cast<int>(schedule::Operation::kExclusiveScan); ++number) {
-    const auto each = static_cast<schedule::Operation>(number);
-    if (schedule::to_string(each) == a.operation) operation = each;
-  }
-  const CollectivesReport report = collectives_report(a.ranks, a.hosts, sizes, operation, a.reproducible);
+  const CollectivesReport report =
+      collectives_report(a.ranks, a.hosts, sizes, operation_named(a.operation), a.reproducible);
   if (a.common.json) {
     print(to_json(report));
   } else {
@@ -75,9 +87,7 @@ void add_collectives(Shell& shell) {
       ->delimiter(',')
       ->check(wrong_size)
       ->capture_default_str();
-  command->add_option("--operation", a->operation, "One of them alone")
-      ->check(CLI::IsMember({"barrier", "broadcast", "reduce", "all_reduce", "all_gather", "reduce_scatter", "gather",
-                             "scatter", "all_to_all", "scan", "exclusive_scan"}));
+  command->add_option("--operation", a->operation, "One of them alone, such as all_reduce")->check(wrong_operation);
   command->add_flag("--reproducible", a->reproducible, "Results with the same bits from any algorithm and placement");
   on_run(shell, command, [a] { return run_collectives(*a); });
 }

@@ -66,7 +66,7 @@ def test_collectives():
     assert "'lots' is not a size" in run("collectives", "--bytes", "8,lots", expect=2).stderr
     assert "is above 1024TiB" in run("collectives", "--bytes", "2048T", expect=2).stderr
     assert "at least as many --ranks" in run("collectives", "--ranks", "2", "--hosts", "3", expect=11).stderr
-    run("collectives", "--operation", "sum", expect=2)
+    assert "'sum' is none of barrier, broadcast, " in run("collectives", "--operation", "sum", expect=2).stderr
 
 
 def test_info():

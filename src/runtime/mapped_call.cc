@@ -67,26 +67,26 @@ std::uint64_t MappedCall::lent_bytes(std::uint32_t rank, Buffer buffer) const {
 /// What this rank stores into its output changes nothing that others still read of its input.
 bool MappedCall::is_safe() const {
   std::uint64_t written = 0;
-  const std::byte* same = output_;  // Where the input may begin although it is a part of the output.
+  const auto in = reinterpret_cast<std::uintptr_t>(input_), out = reinterpret_cast<std::uintptr_t>(output_);
+  std::uintptr_t same = out;  // Where the input may begin although it is a part of the output. A board has no output.
   switch (call_.operation) {
     case What::kAllReduce:
       written = call_.count;
       break;
     case What::kReduceScatter:
       written = call_.counts[call_.rank];
-      same = nullptr;
+      same = 0;
       break;
     case What::kAllGather:
       written = sum_of(call_.counts);
-      same = output_ + sum_of(std::span(call_.counts).first(call_.rank)) * call_.element_bytes;
+      same = out + sum_of(std::span(call_.counts).first(call_.rank)) * call_.element_bytes;
       break;
     default:
       return true;
   }
   const std::uint64_t read = lent_bytes(call_.rank, Buffer::kInput);
-  const auto in = reinterpret_cast<std::uintptr_t>(input_), out = reinterpret_cast<std::uintptr_t>(output_);
   const bool overlaps = in < out + written * call_.element_bytes && out < in + read;
-  return !overlaps || input_ == same;
+  return !overlaps || in == same;
 }
 
 schedule::Schedule MappedCall::exchange() const {

@@ -90,7 +90,7 @@ class Core : public std::enable_shared_from_this<Core> {
   EngineHost host{*this};
   Engine engine HAWSER_GUARDED_BY(in_lane);
   AtomicService atomics HAWSER_GUARDED_BY(in_lane){engine.carrier(), regions, inbox};
-  std::shared_ptr<Service> tenant;  ///< Of a layer above (Hooks::tenant); may be null.
+  std::shared_ptr<Service> tenant;  ///< A service of the layer above (Hooks::tenant). Null: there is none.
   Presence presence;
   StatusTeller status_teller{*this};
   metrics::Entry metrics;  ///< Where AgentOptions::metrics asked for one.

@@ -4,6 +4,7 @@
 
 #include "agent/core.h"
 #include "agent/default_backends.h"
+#include "agent/directory_calls.h"
 #include "base/inside.h"
 
 namespace hawser::agent::inner {
@@ -30,6 +31,11 @@ std::string address_with(std::string_view address, const OwnSecrets& secrets) {
 }
 
 Result<std::string> resolve(std::string_view address, Instant deadline) { return resolve_address(address, deadline); }
+
+std::optional<DirectoryEvent> ask(Directory& directory, Ticket ticket, Instant deadline,
+                                  const std::function<void()>& rest) {
+  return ask_directory(directory, ticket, Clock::steady(), deadline, rest);
+}
 
 Status under_lane(const Agent& agent, std::string_view what, const std::function<void(Instant now)>& call) {
   const std::shared_ptr<Core>& core = core_of(agent);

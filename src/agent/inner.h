@@ -10,12 +10,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <hawser/agent.h>
+#include <hawser/directory.h>
 
 #include "agent/describe.h"
 #include "agent/open.h"
@@ -35,10 +37,15 @@ std::string address_with(std::string_view address, const OwnSecrets& secrets);
 /// "host:port" with the host's name resolved; several have commas between them.
 Result<std::string> resolve(std::string_view address, Instant deadline);
 
+/// The directory's answer; none by the deadline: then the request is taken back. The caller does the directory's work
+/// while there is some, and else `rest`.
+std::optional<DirectoryEvent> ask(Directory& directory, Ticket ticket, Instant deadline,
+                                  const std::function<void()>& rest);
+
 /// Runs `call` under the lane's lock, then a turn for what it began. Not called where the agent is closed, or belongs
 /// to the process that this one was forked from: that is the error.
 Status under_lane(const Agent& agent, std::string_view what, const std::function<void(Instant now)>& call);
-/// The same with a turn only where `call` says true. Without one nothing goes out that `call` began.
+/// The same, but the lane turns only where `call` returns true. Without a turn the agent sends nothing that it began.
 Status under_lane_lightly(const Agent& agent, std::string_view what, const std::function<bool(Instant now)>& call);
 /// Makes progress, or waits for the driver to, until `reached` or the deadline. See Lane::wait_until.
 bool wait_until(const Agent& agent, const std::function<bool()>& reached, Instant deadline);

@@ -20,7 +20,7 @@ namespace hawser::agent::inner {
 struct MappedPlace {
   RegionId region;
   std::uint64_t region_size = 0;  ///< Bytes.
-  std::uint64_t offset = 0;       ///< Of the memory in the region.
+  std::uint64_t offset = 0;       ///< Where in the region the memory begins, bytes.
 };
 
 /// The region of this agent in which the memory lies, where peers of this host can map it and may read it. None: the

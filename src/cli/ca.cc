@@ -5,10 +5,10 @@
 
 #include <chrono>
 #include <memory>
-#include <optional>
 
 #include <hawser/directory.h>
 
+#include "agent/inner.h"
 #include "base/try.h"
 #include "cli/command.h"
 #include "cli/json_out.h"
@@ -116,14 +116,6 @@ Status issue(const CaArguments& a) {
   return {};
 }
 
-std::optional<DirectoryEvent> await(Directory& directory, Ticket ticket, Instant deadline) {
-  std::optional<DirectoryEvent> answer;
-  while (!(answer = directory.poll(ticket)) && Clock::steady().now() < deadline) {
-    if (!directory.run_job(Clock::steady().now(), deadline)) (void)::poll(nullptr, 0, 1);
-  }
-  return answer;
-}
-
 /// Puts the list of revoked certificates where agents look for it (agent/revocation_watch.h).
 Status put_revoked(const CaArguments& a, const identity::Authority& authority) {
   constexpr Duration kPatience = std::chrono::seconds(10);
@@ -132,7 +124,8 @@ Status put_revoked(const CaArguments& a, const identity::Authority& authority) {
   const std::string key = identity::revocation_key(authority.domain());
   Directory& directory = *options.directory;
   const Instant deadline = Clock::steady().now() + kPatience;
-  const auto answer = await(directory, directory.put(key, list, PutOptions{}), deadline);
+  const auto answer = agent::inner::ask(directory, directory.put(key, list, PutOptions{}), deadline,
+                                        [] { static_cast<void>(::poll(nullptr, 0, 1)); });
   if (answer && answer->status.ok()) return {};
   return Status(answer ? answer->status.code() : Code::kTimedOut,
                 fmt::format("hawser ca: the list of revoked certificates could not be put into the {} directory",

@@ -8,6 +8,7 @@
 #include <optional>
 #include <thread>
 
+#include "agent/inner.h"
 #include "base/dylib.h"
 #include "cli/command.h"
 #include "cli/doctor_checks.h"
@@ -65,12 +66,8 @@ void check_directory(Directory& directory, Findings& findings) {
   constexpr Duration kPatience = std::chrono::seconds(3);
   const Clock& clock = Clock::steady();
   const Instant from = clock.now(), end = from + kPatience;
-  const Ticket ticket = directory.get("hawser/doctor");
-  std::optional<DirectoryEvent> answer;
-  while (!(answer = directory.poll(ticket)) && clock.now() < end) {
-    if (!directory.run_job(clock.now(), end)) std::this_thread::yield();
-  }
-  directory.cancel(ticket);
+  const auto answer =
+      agent::inner::ask(directory, directory.get("hawser/doctor"), end, [] { std::this_thread::yield(); });
   const bool is_good = answer && (answer->status.ok() || answer->status.code() == Code::kNotFound);
   const double ms = static_cast<double>((clock.now() - from).count()) / 1e6;
   findings.push_back({"directory", is_good ? Verdict::kOk : Verdict::kFail,

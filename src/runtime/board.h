@@ -19,8 +19,8 @@
 // of it, and the writer rings. Each sleep has another value of `asks`, and each other rank rings once for each value: a
 // rank that was woken for less than it waits for asks anew before it sleeps again.
 //
-// Thread rule: one thread at a time. What is another rank's may be anything: it is never used as a size or a place
-// without a check.
+// Thread rule: one thread at a time. Another rank may have written anything on its board: this class uses none of it as
+// a size or a place before it has checked it.
 
 #include <cstddef>
 #include <cstdint>

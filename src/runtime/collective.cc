@@ -4,31 +4,16 @@
 #include <cstdint>
 #include <cstring>
 #include <new>
-#include <numeric>
 #include <utility>
 
 #include "base/copy.h"
 #include "base/planted.h"
+#include "runtime/collective_call.h"
 
 namespace hawser::runtime {
 
 using schedule::Action;
 using schedule::Buffer;
-
-namespace {
-
-/// That this rank writes.
-std::uint64_t bytes_of_output(const schedule::Call& call) {
-  std::uint64_t count = call.count;
-  if (call.operation == schedule::Operation::kReduce && call.rank != call.root) count = 0;
-  if (call.operation == schedule::Operation::kReduceScatter) count = call.counts[call.rank];
-  if (call.operation == schedule::Operation::kAllGather) {
-    count = std::accumulate(call.counts.begin(), call.counts.end(), std::uint64_t{0});
-  }
-  return count * call.element_bytes;
-}
-
-}  // namespace
 
 std::byte* Collective::place(const schedule::Slice& slice) {
   if (is_telling_) {
@@ -57,7 +42,7 @@ bool Collective::has_buffers_for_boards() const {
   const bool is_broadcast = call.operation == schedule::Operation::kBroadcast;
   const std::uint64_t own = schedule::bytes_on_board(call, call.rank);
   const std::uint64_t read = is_broadcast || call.has_input_in_output ? 0 : own;
-  const std::uint64_t written = bytes_of_output(call);
+  const std::uint64_t written = output_count(call) * call.element_bytes;
   const auto in = reinterpret_cast<std::uintptr_t>(elements.input);
   const auto out = reinterpret_cast<std::uintptr_t>(elements.output);
   const bool has_all = (read == 0 || in != 0) && (written == 0 || out != 0);

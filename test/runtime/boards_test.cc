@@ -15,45 +15,17 @@
 #include <utility>
 #include <vector>
 
-#include "base/test_folder.h"
-#include "runtime/flight_file.h"
-#include "schedule/collective.h"
+#include "local_worlds.h"
 
 namespace hawser {
 namespace {
 
 using namespace std::chrono_literals;
 
-class BoardsWorld : public testing::Test {
+class BoardsWorld : public LocalWorlds {
  protected:
   static constexpr int kTriesMax = 1 << 12;  ///< Until all ranks see all boards: they try after 1, 2, 4, 8 ... calls.
 
-  void open(std::uint32_t size, const char* backend = "shm") {
-    worlds_.clear();
-    folder_ = std::make_unique<base::TestFolder>("/tmp/hawser-boards");
-    WorldOptions options;
-    options.timeout = 60s;
-    options.agent.backends = {{.name = backend}};
-    options.agent.status_page = folder_->path();
-    Result<std::vector<World>> made = World::local(size, options);
-    ASSERT_TRUE(made.has_value()) << made.error().to_string();
-    worlds_ = std::move(*made);
-  }
-  template <typename Call>
-  void on_all(Call call) {
-    std::vector<std::thread> threads;
-    for (std::size_t rank = 0; rank < worlds_.size(); ++rank) threads.emplace_back([&call, rank] { call(rank); });
-    for (std::thread& thread : threads) thread.join();
-  }
-  /// How the last collective of rank 0 went.
-  std::string last_algorithm() const {
-    for (const std::string& path : runtime::list_flights(folder_->path())) {
-      const Result<runtime::Flight> flight = runtime::read_flight(path);
-      if (!flight || flight->header.rank != 0 || flight->entries.empty()) continue;
-      return std::string(to_string(static_cast<schedule::Algorithm>(flight->entries.back().algorithm - 1)));
-    }
-    return "none";
-  }
   static void meet(std::vector<World>& worlds) {
     std::vector<Request> all;
     for (World& world : worlds) all.push_back(world.ibarrier());
@@ -67,14 +39,8 @@ class BoardsWorld : public testing::Test {
     while (last_algorithm() != "boards" && ++tries < kTriesMax) meet(worlds_);
     ASSERT_EQ(last_algorithm(), "boards");
   }
-  static float value(std::size_t i, std::size_t rank, int round) {
-    return static_cast<float>((i * 3 + rank * 7 + static_cast<std::size_t>(round)) % 61);
-  }
   /// So long that the other rank sleeps meanwhile: nobody sends this.
   static void dawdle(const World& world) { EXPECT_FALSE(world.probe(kAnySource, 999, 20ms).has_value()); }
-
-  std::unique_ptr<base::TestFolder> folder_;
-  std::vector<World> worlds_;
 };
 
 TEST_F(BoardsWorld, EachOperationGivesWhatItMust) {

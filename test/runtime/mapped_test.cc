@@ -15,9 +15,7 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "base/test_folder.h"
-#include "runtime/flight_file.h"
-#include "schedule/collective.h"
+#include "local_worlds.h"
 
 namespace hawser {
 namespace {
@@ -29,19 +27,8 @@ constexpr int kRoundsMax = 200;          ///< Until all ranks have mapped what t
 
 using Regions = std::vector<Region>;
 
-class MappedWorld : public testing::Test {
+class MappedWorld : public LocalWorlds {
  protected:
-  void open(std::uint32_t size) {
-    worlds_.clear();
-    folder_ = std::make_unique<base::TestFolder>("/tmp/hawser-mapped");
-    WorldOptions options;
-    options.timeout = 60s;
-    options.agent.backends = {{.name = "shm"}};
-    options.agent.status_page = folder_->path();
-    Result<std::vector<World>> made = World::local(size, options);
-    ASSERT_TRUE(made.has_value()) << made.error().to_string();
-    worlds_ = std::move(*made);
-  }
   /// Memory of each rank that the others can map.
   Regions allocate(std::size_t count, Rights rights = Rights::kReadWrite) {
     Regions all;
@@ -51,9 +38,6 @@ class MappedWorld : public testing::Test {
     return all;
   }
   static float* floats(const Region& region) { return reinterpret_cast<float*>(region.bytes().data()); }
-  static float value(std::size_t i, std::size_t rank, int round) {
-    return static_cast<float>((i * 3 + rank * 7 + static_cast<std::size_t>(round)) % 61);
-  }
   static void fill(float* data, std::size_t count, std::size_t rank, int round) {
     for (std::size_t i = 0; i < count; ++i) data[i] = value(i, rank, round);
   }
@@ -61,26 +45,6 @@ class MappedWorld : public testing::Test {
     float all = 0;
     for (std::size_t rank = 0; rank < worlds_.size(); ++rank) all += value(i, rank, round);
     return all;
-  }
-  /// Runs `call(rank)` in a thread for each rank.
-  template <typename Call>
-  static void on_all(std::size_t ranks, Call call) {
-    std::vector<std::thread> threads;
-    for (std::size_t rank = 0; rank < ranks; ++rank) threads.emplace_back([&call, rank] { call(rank); });
-    for (std::thread& thread : threads) thread.join();
-  }
-  template <typename Call>
-  void on_all(Call call) {
-    on_all(worlds_.size(), call);
-  }
-  /// How the last collective of rank 0 went.
-  std::string last_algorithm() const {
-    for (const std::string& path : runtime::list_flights(folder_->path())) {
-      const Result<runtime::Flight> flight = runtime::read_flight(path);
-      if (!flight || flight->header.rank != 0 || flight->entries.empty()) continue;
-      return std::string(to_string(static_cast<schedule::Algorithm>(flight->entries.back().algorithm - 1)));
-    }
-    return "none";
   }
   /// Calls it with 0, 1, 2 ... until the ranks read each other's memory, and then a few times more.
   template <typename Once>
@@ -90,9 +54,6 @@ class MappedWorld : public testing::Test {
     for (const int last = round + 3; round < last; ++round) once(round);
     EXPECT_EQ(last_algorithm(), "mapped");
   }
-
-  std::unique_ptr<base::TestFolder> folder_;
-  std::vector<World> worlds_;
 };
 
 TEST_F(MappedWorld, AllReduceGivesTheSumAndLeavesTheInput) {

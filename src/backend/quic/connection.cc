@@ -20,8 +20,8 @@ constexpr std::uint64_t kCodeOrderly = 0;
 constexpr std::uint64_t kCodeAborted = 1;
 /// `write` copies so many bytes of its caller's before it makes packets of them.
 constexpr std::size_t kTakeAtOnce = 256 * 1024;
-/// So many it copies although the network takes nothing now. What has no more than that to send goes before bulk once
-/// there is room: a message does not wait for what `write` took of bulk before.
+/// `write` copies so many bytes even while the network takes nothing. A stream that has no more than that to send goes
+/// before bulk once there is room, so a message does not wait for the bulk that `write` took before.
 constexpr std::size_t kSmallUnsent = 16 * 1024;
 /// What the peer may send at first in one stream; four times that in all. It grows with what is read. An acceptor's is
 /// smaller: it knows nothing of its peer yet.

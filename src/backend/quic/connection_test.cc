@@ -201,8 +201,8 @@ Duration message_p99_beside_bulk(double lost) {
   return times.empty() ? Duration::max() : times[times.size() * 99 / 100];
 }
 
-// What is lost of one stream delays no other one, but for the network's share: after a loss the connection may send
-// nothing for up to a round trip. The bound is of virtual time, so a busy machine changes nothing.
+// A lost datagram delays only the streams whose bytes it held, but for the network's share: after a loss the connection
+// may send nothing for up to a round trip. The bound is of virtual time, so a busy machine changes nothing.
 TEST_F(QuicConnection, LostBulkDelaysAMessageByOneRoundTripAtMost) {
   constexpr Duration kRoundTrip = 2 * kLatency;
   const Duration quiet = message_p99_beside_bulk(0);
@@ -512,7 +512,7 @@ TEST_F(QuicMove, ATranslatorThatTakesAnotherPortIsFollowed) {
   EXPECT_LT(pair.now() - began, std::chrono::seconds(5));
 }
 
-// Whoever sees a datagram can send it from elsewhere, sooner than it comes by itself.
+// A stranger on the way can copy a datagram and send it from another address, before the datagram itself arrives.
 TEST_F(QuicMove, ADatagramThatSomebodySendsFromElsewhereMovesNothing) {
   for (const bool is_first : {true, false}) {
     TestPair pair(23);

@@ -39,8 +39,8 @@ class UdpSocket final : public PacketSender {
   /// Of a connected one: both ends. Of a listener the remote end is empty.
   const Route& route() const { return route_; }
   bool is_connected() const { return route_.remote.size > 0; }
-  /// Of a connected one: a socket to the same peer from the address that this host has towards it now. Null: it is the
-  /// address of before, or there is none.
+  /// A connected socket gives another one to the same peer, from the address that this host has towards the peer now.
+  /// Null: the host has the same address as before, or none.
   std::unique_ptr<UdpSocket> moved() const;
   /// Goes on with the descriptor and the route of `other`, and is still blocked where it was.
   void become(UdpSocket& other);

@@ -26,7 +26,7 @@
 namespace hawser::backend::shm {
 
 inline constexpr std::size_t kLinkHeader = 4096;
-inline constexpr std::size_t kViewPinsAt = 1024;  ///< Of a side's words.
+inline constexpr std::size_t kViewPinsAt = 1024;  ///< Where they begin behind the side's first word.
 constexpr std::size_t link_bytes(std::uint32_t ring_bytes) { return kLinkHeader + 2 * std::size_t{ring_bytes}; }
 
 class Link {
@@ -54,7 +54,7 @@ class Link {
   const Atomics::Word& their_pong() const { return side(other(end_))->pong; }
   /// What the peer holds in ours.
   const Atomics::Word& their_pin() const { return side(other(end_))->pin; }
-  /// The same of views: kViewsMax more pins of each side.
+  /// Each side has kViewsMax more pins, one for each of its views.
   std::span<Atomics::Word> my_view_pins() const { return view_pins(end_); }
   std::span<const Atomics::Word> their_view_pins() const { return view_pins(other(end_)); }
 

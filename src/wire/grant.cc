@@ -62,14 +62,17 @@ Status check_grant_frame(Bytes bytes) {
   return Status(Code::kUnsupported, base::format("grant: version {}, this agent reads {}", version, kGrantVersion));
 }
 
-/// False: some of its flags or its device are senseless.
+/// False: its flags, its holder or its device are senseless.
 bool read_terms(ByteReader& in, Grant& grant) {
   const std::uint8_t flags = in.u8();
   if (flags > kGrantFlags) return false;
   grant.rights = static_cast<Rights>(flags & kGrantRights);
   grant.single_use = (flags & kGrantOnce) != 0;
   grant.owner = in.id();
-  if ((flags & kGrantHolder) != 0) grant.holder = in.id();
+  if ((flags & kGrantHolder) != 0) {
+    grant.holder = in.id();
+    if (grant.holder.is_zero()) return false;  // Anybody is said by the flag alone: a grant has one form.
+  }
   grant.key = in.id();
   grant.index = static_cast<std::uint32_t>(in.varint(UINT32_MAX));
   grant.generation = static_cast<std::uint32_t>(in.varint(UINT32_MAX));
@@ -120,7 +123,7 @@ Result<Grant> decode_grant(Bytes bytes) {
   ByteReader in(bytes.first(bytes.size() - kChecksumSize));
   in.skip(kGrantHead);
   Grant grant;
-  if (!read_terms(in, grant)) return corrupt_grant("its flags or its device are senseless");
+  if (!read_terms(in, grant)) return corrupt_grant("its flags, its holder or its device are senseless");
   grant.owner_name = in.string(kNameMax);
   grant.region_name = in.string(kNameMax);
   const std::size_t count = in.count(kGrantExtrasMax, 2);

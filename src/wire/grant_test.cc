@@ -124,6 +124,9 @@ TEST(WireGrant, RefusesWhatItDoesNotWrite) {
   std::string flags = good;
   flags[5] = 32;
   EXPECT_EQ(decode_grant(base::as_bytes(mended(flags))).error().code(), Code::kCorrupt);
+  std::string nobody = good;
+  nobody.replace(6 + 16, 16, 16, '\0');  // It says that it has a holder, and that is zero.
+  EXPECT_EQ(decode_grant(base::as_bytes(mended(nobody))).error().code(), Code::kCorrupt);
   std::string longer = good;
   longer.insert(longer.size() - kChecksumSize, 1, 'x');
   EXPECT_EQ(decode_grant(base::as_bytes(mended(longer))).error().code(), Code::kCorrupt);

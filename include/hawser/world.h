@@ -333,10 +333,12 @@ class HAWSER_API World {
   /// The number of the last collective that this rank began here. The first is 1.
   std::uint64_t last_number() const;
 
-  /// Waits until all ranks do the same, so that none finds another one gone, then closes.
+  /// Waits until all ranks do the same, so that none finds another one gone, then closes. kTimedOut: some did not; the
+  /// error names the ranks that have not called it, and the world is at an end for all.
   Status shutdown(Duration timeout);
   /// Leaves without waiting for the others' calls: once they have what this rank sent, it closes. They do not take it
-  /// for failed; what they begin with it afterwards ends with kDisconnected. kTimedOut: some do not have all.
+  /// for failed; what they begin with it afterwards ends with kDisconnected. kTimedOut: some do not have all; the error
+  /// names them.
   Status leave(Duration timeout);
   /// Leaves at once; the other ranks see a failure. For a group it ends only this rank's view.
   Status close(Duration timeout);

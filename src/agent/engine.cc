@@ -285,11 +285,13 @@ std::uint64_t Engine::peers_up() const {
   return static_cast<std::uint64_t>(std::ranges::count_if(sessions_.all(), is_up));
 }
 
-bool Engine::is_flushed() const {
-  return std::ranges::all_of(sessions_.all(), [](const Session* session) {
+std::vector<const Session*> Engine::behind() const {
+  std::vector<const Session*> all;
+  for (const Session* const session : sessions_.all()) {
     const bool is_down = session->machine.state() == proto::SessionState::kDown;
-    return is_down || (session->link_out.kept() == 0 && session->unsent.empty());
-  });
+    if (!is_down && (session->link_out.kept() > 0 || !session->unsent.empty())) all.push_back(session);
+  }
+  return all;
 }
 
 void Engine::begin_close(Instant now) {

@@ -109,7 +109,7 @@ class Engine final : private PortListener, private SessionListener {
   void describe(const Visitor& visitor) const;
   std::uint64_t peers_up() const;
   /// Whether every peer that is not down has acknowledged all that it was sent.
-  bool is_flushed() const;
+  std::vector<const Session*> behind() const;
 
   // Closing.
   void begin_close(Instant now);

@@ -67,17 +67,18 @@ bool wait_until(const Agent& agent, const std::function<bool()>& reached, Instan
   return core_of(agent)->lane.wait_until(reached, deadline);
 }
 
-bool flush(const Agent& agent, Instant deadline) {
+std::vector<Peer> flush(const Agent& agent, Instant deadline) {
   constexpr Duration kPause = std::chrono::microseconds(100);
+  if (!under_lane(agent, "flush", [](Instant) {}).ok()) return {};  // What waits to be sent goes in this turn.
   for (;;) {
-    bool is_flushed = false;
+    std::vector<Peer> behind;
     const Status status = under_lane(agent, "flush", [&](Instant) {
       assume_in_lane();
-      is_flushed = core_of(agent)->engine.is_flushed();
+      for (const Session* const session : core_of(agent)->engine.behind()) behind.push_back(peer_of(*session));
     });
-    if (!status.ok() || is_flushed) return is_flushed;
+    if (!status.ok() || behind.empty()) return {};
     const Instant at = now(agent);
-    if (at >= deadline) return false;
+    if (at >= deadline) return behind;
     (void)wait_until(
         agent, [] { return false; }, std::min(deadline, at + kPause));
   }

@@ -50,8 +50,8 @@ Status under_lane_lightly(const Agent& agent, std::string_view what, const std::
 /// Makes progress, or waits for the driver to, until `reached` or the deadline. See Lane::wait_until.
 bool wait_until(const Agent& agent, const std::function<bool()>& reached, Instant deadline);
 Instant now(const Agent& agent);
-/// Waits until every peer that is not down has what it was sent. False: not by the deadline.
-bool flush(const Agent& agent, Instant deadline);
+/// Waits until every peer that is not down has what it was sent. Those that have not by the deadline.
+std::vector<Peer> flush(const Agent& agent, Instant deadline);
 
 /// The path of the agent's status page; empty: it has none. A layer above leaves files of its own beside it.
 std::string status_page(const Agent& agent);

@@ -127,13 +127,14 @@ void BoardRoom::on_bell(Instant now) {
   look(now);
 }
 
-bool BoardRoom::is_read() const {
-  if (state_ != State::kOpen || board_ == nullptr) return true;
+std::vector<std::uint32_t> BoardRoom::unread() const {
+  std::vector<std::uint32_t> by;
+  if (state_ != State::kOpen || board_ == nullptr) return by;
   for (std::uint32_t rank = 0; rank < board_->size(); ++rank) {
     const bool is_gone = rank != site_.rank && letters_->there(rank, schedule::Buffer::kInput) == nullptr;
-    if (!is_gone && turns_ > 0 && !board_->has_finished(rank, turns_ - 1)) return false;
+    if (!is_gone && turns_ > 0 && !board_->has_finished(rank, turns_ - 1)) by.push_back(rank);
   }
-  return true;
+  return by;
 }
 
 void BoardRoom::close() {

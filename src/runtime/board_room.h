@@ -87,8 +87,8 @@ class BoardRoom final : Lookout {
   bool take_rung() { return std::exchange(has_rung_, false); }
   /// A rank has written, and rung.
   void on_bell(Instant now);
-  /// All other ranks that can be seen have read all that this one wrote.
-  bool is_read() const;
+  /// Those of the other ranks that can be seen, and have not read all that this one wrote.
+  std::vector<std::uint32_t> unread() const;
   /// Nobody looks at boards any more.
   void close();
 

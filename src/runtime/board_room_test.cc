@@ -253,15 +253,15 @@ TEST_F(BoardRoomTest, WhoIsAboutToSleepLooksOnceMore) {
 }
 
 TEST_F(BoardRoomTest, WhatWasWrittenIsReadOnceAllHaveEnded) {
-  EXPECT_TRUE(rooms_[0]->is_read());
+  EXPECT_TRUE(rooms_[0]->unread().empty());
   open();
   begin(1);
   begin(2);
   const BoardBarrier& last = begin(0);
   EXPECT_TRUE(last.is_over);
-  EXPECT_FALSE(rooms_[0]->is_read());
+  EXPECT_EQ(rooms_[0]->unread(), (std::vector<std::uint32_t>{1, 2}));
   EXPECT_EQ(mailbox_.expire(kMoment), 2U);
-  EXPECT_TRUE(rooms_[0]->is_read());
+  EXPECT_TRUE(rooms_[0]->unread().empty());
 }
 
 }  // namespace

@@ -86,15 +86,15 @@ Status Collective::check_buffers() {
 }
 
 void Collective::set_deadline(Instant deadline, Instant now) {
-  deadline_ = deadline;
-  mailbox->set_deadline(*this, std::min(deadline, now + kCheckEvery));
+  roll.begin(now, deadline);
+  mailbox->set_deadline(*this, roll.next(now));
 }
 
 void Collective::on_late(Operation&, Instant now) {
-  if (now >= deadline_) return late(*this, now);
+  if (roll.is_late(now)) return late(*this, now);
   const std::shared_ptr<Operation> keep = self;  // What is found out may end it.
   checking(*this, now);
-  if (!is_over_) mailbox->set_deadline(*this, std::min(deadline_, now + kCheckEvery));
+  if (!is_over_) mailbox->set_deadline(*this, roll.next(now));
 }
 
 void Collective::begin(Instant now) {

@@ -21,12 +21,10 @@
 #include "runtime/board_room.h"
 #include "runtime/mailbox.h"
 #include "runtime/mapped_call.h"
+#include "runtime/roll_call.h"
 #include "schedule/collective.h"
 
 namespace hawser::runtime {
-
-/// How often a rank asks those that it waits for whether they called the same. A rank that waits so long has time to.
-inline constexpr Duration kCheckEvery = std::chrono::seconds(1);
 
 /// Bytes that are combined with one rank's after the other's, while they are in the cache.
 inline constexpr std::uint64_t kReadBlock = 16 * 1024;
@@ -70,8 +68,9 @@ class Collective final : public Operation, public Listener, public BoardUser {
   std::function<void(Collective&, Instant now)> ended;
   /// Told when its deadline has come.
   std::function<void(Collective&, Instant now)> late;
-  /// Told each kCheckEvery while it is under way.
+  /// Told while it is under way, when `roll` says so.
   std::function<void(Collective&, Instant now)> checking;
+  RollCall roll;
   base::ListHook hook;  ///< Among those of its world that are under way.
 
   /// kInvalid where a buffer that the schedule uses is null, or what comes would land in what is still to be sent.
@@ -124,7 +123,6 @@ class Collective final : public Operation, public Listener, public BoardUser {
   Status error_of(const Operation& operation) const;
 
   std::unique_ptr<std::byte[]> scratch_;
-  Instant deadline_ = Instant::max();
   std::unique_ptr<BoardCall> on_board_;
   MappedCall* letters_ = nullptr;
   schedule::Schedule exchange_;  ///< Of letters, while `is_telling_`.

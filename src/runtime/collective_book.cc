@@ -5,12 +5,27 @@
 #include <utility>
 
 #include "base/planted.h"
+#include "base/quantity.h"
 #include "runtime/rank_list.h"
 
 namespace hawser::runtime {
 
 using base::planted;
 using base::Planted;
+namespace {
+
+/// For whom it waits, and who is known not to have called it.
+std::string missing_of(const Collective& waiting) {
+  const std::vector<std::uint32_t> awaited = waiting.awaited();
+  const std::vector<std::uint32_t>& absent = waiting.roll.absent();
+  std::string text;
+  if (!awaited.empty()) text += "; it waits for rank " + list_of(awaited);
+  if (absent.size() == 1) text += "; rank " + list_of(absent) + " has not called it";
+  if (absent.size() > 1) text += "; ranks " + list_of(absent) + " have not called it";
+  return text;
+}
+
+}  // namespace
 
 void CollectiveBook::begin(const std::shared_ptr<Collective>& collective, Instant deadline, Instant now) {
   collective->number = next_number_++;
@@ -22,9 +37,7 @@ void CollectiveBook::begin(const std::shared_ptr<Collective>& collective, Instan
     if (why.code() != Code::kDisconnected && hooks_.why_not().ok()) hooks_.revoke(why, at);
   };
   collective->late = [](Collective& over, Instant at) {
-    over.fail(Status(Code::kTimedOut,
-                     over.name + " did not end by its deadline; it waits for rank " + list_of(over.awaited())),
-              at);
+    over.fail(Status(Code::kTimedOut, over.name + " did not end by its deadline" + missing_of(over)), at);
   };
   collective->checking = [this](Collective& waiting, Instant at) { check_awaited(waiting, at); };
   collective->self = collective;
@@ -97,29 +110,44 @@ void CollectiveBook::check_awaited(Collective& waiting, Instant now) {
   const std::optional<std::uint32_t> unseen = waiting.out_of_sight();
   if (unseen && hooks_.out_of_sight(waiting, *unseen, now)) return;
   if (planted(Planted::kNeverChecks)) return;
-  for (const std::uint32_t rank : waiting.awaited()) {
-    site_.mailbox->check(site_.ranks[rank], site_.world, waiting.number, waiting.digest, now);
+  if (waiting.roll.take_told(now)) tell_of(waiting);
+  const std::vector<std::uint32_t> awaited = waiting.awaited();
+  const bool asks_all = waiting.roll.asks_all(now) && site_.ranks.size() <= kRollCallMax;
+  waiting.roll.ask();
+  for (std::uint32_t rank = 0; rank < site_.ranks.size(); ++rank) {
+    const bool awaits = std::ranges::find(awaited, rank) != awaited.end();
+    if (!asks_all && !awaits) continue;
+    const Question question = {.number = waiting.number, .digest = waiting.digest, .awaits = awaits};
+    site_.mailbox->check(site_.ranks[rank], site_.world, question, now);
+  }
+}
+
+/// Of several that wait, the first holds up the others.
+void CollectiveBook::tell_of(const Collective& waiting) {
+  if (&waiting == under_way_.front()) {
+    hooks_.warn(waiting.name + " has not ended after " + base::format_duration(kToldAfter) + missing_of(waiting));
   }
 }
 
 /// What this rank sent for the number is on its way before the answer. So a rank that still waits then waits in vain.
-CollectiveBook::Answer CollectiveBook::on_check(const Peer& by, std::uint64_t number, std::uint64_t digest,
-                                                Instant now) {
-  if (number >= next_number_) return Answer::kNone;  // It may still call the same.
+CollectiveBook::Answer CollectiveBook::on_check(const Peer& by, const Question& question, Instant now) {
+  const auto [number, digest, awaits] = question;
+  if (number >= next_number_) return Answer::kNotYet;  // It may still call the same.
   const bool goes_on = hooks_.why_not().ok();
   const Collective* const its = under_way(number);
   const bool differs = (goes_on && ledger_.differs(number, digest)) ||
                        (its != nullptr && its->digest != digest);  // It is no more in the ledger.
   if (differs) end_misfit(by, number, now);
-  if (differs || its != nullptr) return Answer::kNone;
+  if (differs || its != nullptr || !awaits) return Answer::kNone;
   return goes_on ? Answer::kOver : Answer::kEnded;
 }
 
-void CollectiveBook::on_over(const Peer& by, std::uint64_t number, Code code, Instant now) {
+void CollectiveBook::on_checked(const Peer& by, std::uint64_t number, Code code, Instant now) {
   const std::optional<std::uint32_t> rank = hooks_.rank_of(by);
   Collective* const its = under_way(number);
+  if (its != nullptr && rank && code == Code::kBusy) return its->roll.note_absent(*rank);
   const std::vector<std::uint32_t> awaited = its == nullptr ? std::vector<std::uint32_t>() : its->awaited();
-  if (!rank || std::ranges::find(awaited, *rank) == awaited.end()) return;
+  if (code == Code::kBusy || !rank || std::ranges::find(awaited, *rank) == awaited.end()) return;
   const bool has_closed = code == Code::kDisconnected;
   const Status gone = Status(Code::kDisconnected,
                              its->name + " waits for rank " + std::to_string(*rank) + ", which has closed the world")

@@ -47,10 +47,13 @@ class CollectiveBook {
     std::function<bool(Collective& waiting, std::uint32_t rank, Instant now)> out_of_sight;
     /// What becomes of the status of a collective that ended badly: who left, or failed.
     std::function<Status(const Status& status)> explained;
+    /// A line for the log.
+    std::function<void(const std::string& text)> warn;
   };
   /// What is answered to a peer who asks whether this rank called the same.
   enum class Answer : std::uint8_t {
-    kNone,   ///< The same, or not yet.
+    kNone,  ///< The same.
+    kNotYet,
     kOver,   ///< This rank is past it.
     kEnded,  ///< The world is at an end.
   };
@@ -74,8 +77,8 @@ class CollectiveBook {
   // What peers say.
   bool is_misfit(const wire::MessageEnvelope& envelope) const;
   void on_misfit(const Peer& by, std::uint64_t number, Instant now);
-  Answer on_check(const Peer& by, std::uint64_t number, std::uint64_t digest, Instant now);
-  void on_over(const Peer& by, std::uint64_t number, Code code, Instant now);
+  Answer on_check(const Peer& by, const Question& question, Instant now);
+  void on_checked(const Peer& by, std::uint64_t number, Code code, Instant now);
 
  private:
   Collective* under_way(std::uint64_t number);
@@ -86,6 +89,7 @@ class CollectiveBook {
   bool is_past(std::uint64_t number) const { return number < next_number_ && under_way(number) == nullptr; }
   void end_misfit(const Peer& by, std::uint64_t number, Instant now);
   Status not_the_same(const Peer& by, std::uint64_t number) const;
+  void tell_of(const Collective& waiting);
   void check_awaited(Collective& waiting, Instant now);
   void on_ended(Collective& over, Instant now);
 

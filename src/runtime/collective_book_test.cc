@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/collective_maker.h"
+#include "runtime/rank_list.h"
 #include "runtime/test_ranks.h"
 
 namespace hawser::runtime {
@@ -38,12 +40,17 @@ class CollectiveBookTest : public TestRanks {
                      why_not_ = why;
                    },
                .out_of_sight = [](Collective&, std::uint32_t, Instant) { return false; },
-               .explained = [this](const Status& status) { return explained_.ok() ? status : explained_; }});
+               .explained = [this](const Status& status) { return explained_.ok() ? status : explained_; },
+               .warn = [this](const std::string& text) { log_.push_back(text); }});
   }
-  std::shared_ptr<Collective> begin() {
+  std::shared_ptr<Collective> begin(Instant deadline = Instant::max()) {
     auto made = maker_.make({.call = {.operation = schedule::Operation::kBarrier}}, {}).value();
-    book_.begin(made, Instant::max(), kMoment);
+    book_.begin(made, deadline, kMoment);
     return made;
+  }
+  bool is_asked(std::size_t rank) {
+    const auto is_question = [](const wire::RuntimeMessage& said) { return said.kind == wire::RuntimeKind::kCheck; };
+    return std::ranges::any_of(told(rank), is_question);
   }
   wire::MessageEnvelope envelope(std::uint64_t number, std::uint64_t digest) const {
     return {.world = 5, .use = wire::MessageUse::kCollective, .tag = number, .digest = digest};
@@ -53,6 +60,7 @@ class CollectiveBookTest : public TestRanks {
   CollectiveBook book_;
   Status why_not_, explained_;
   std::vector<Status> revoked_;
+  std::vector<std::string> log_;
 };
 
 TEST_F(CollectiveBookTest, EachHasTheNextNumberAndEndAllEndsThem) {
@@ -120,32 +128,66 @@ TEST_F(CollectiveBookTest, AMisfitOfOneThatIsPastEndsTheWorld) {
 
 TEST_F(CollectiveBookTest, WhoAsksHearsOfWhatIsPast) {
   using Answer = CollectiveBook::Answer;
-  EXPECT_EQ(book_.on_check(ranks_[1], 1, 7, kMoment), Answer::kNone) << "not called yet";
+  EXPECT_EQ(book_.on_check(ranks_[1], {.number = 1, .digest = 7}, kMoment), Answer::kNotYet);
   const auto first = begin();
-  EXPECT_EQ(book_.on_check(ranks_[1], 1, first->digest, kMoment), Answer::kNone) << "the same, under way";
+  const Question same = {.number = 1, .digest = first->digest};
+  EXPECT_EQ(book_.on_check(ranks_[1], same, kMoment), Answer::kNone) << "the same, under way";
   first->fail(Status(Code::kDisconnected, "gone"), kMoment);
-  EXPECT_EQ(book_.on_check(ranks_[1], 1, first->digest, kMoment), Answer::kOver);
+  EXPECT_EQ(book_.on_check(ranks_[1], same, kMoment), Answer::kOver);
   why_not_ = Status(Code::kCancelled, "the world was revoked");
-  EXPECT_EQ(book_.on_check(ranks_[1], 1, first->digest, kMoment), Answer::kEnded);
+  EXPECT_EQ(book_.on_check(ranks_[1], same, kMoment), Answer::kEnded);
+  const Question only = {.number = 1, .digest = first->digest, .awaits = false};
+  EXPECT_EQ(book_.on_check(ranks_[1], only, kMoment), Answer::kNone) << "that rank waits for nothing of this one's";
 }
 
 TEST_F(CollectiveBookTest, WhoAsksForAnotherCallEndsThisOne) {
   const auto first = begin();
-  EXPECT_EQ(book_.on_check(ranks_[1], 1, first->digest + 1, kMoment), CollectiveBook::Answer::kNone);
+  EXPECT_EQ(book_.on_check(ranks_[1], {.number = 1, .digest = first->digest + 1}, kMoment),
+            CollectiveBook::Answer::kNone);
   EXPECT_EQ(first->status.code(), Code::kInvalid);
 }
 
 TEST_F(CollectiveBookTest, AnAwaitedRankThatIsPastOrClosedEndsTheCall) {
   const auto first = begin();
   const std::uint32_t awaited = first->awaited().at(0), other = 3 - awaited;
-  book_.on_over(ranks_[other], 1, Code::kInvalid, kMoment);
+  book_.on_checked(ranks_[other], 1, Code::kInvalid, kMoment);
   EXPECT_FALSE(first->is_over()) << "nothing is awaited of that rank";
-  book_.on_over(ranks_[awaited], 2, Code::kInvalid, kMoment);
+  book_.on_checked(ranks_[awaited], 2, Code::kInvalid, kMoment);
   EXPECT_FALSE(first->is_over()) << "another number";
-  book_.on_over(ranks_[awaited], 1, Code::kDisconnected, kMoment);
+  book_.on_checked(ranks_[awaited], 1, Code::kDisconnected, kMoment);
   EXPECT_EQ(first->status.code(), Code::kDisconnected);
   EXPECT_NE(first->status.message().find("has closed the world"), std::string::npos);
   ASSERT_EQ(revoked_.size(), 1U);
+}
+
+TEST_F(CollectiveBookTest, TheErrorOfADeadlineNamesThoseThatHaveNotCalledIt) {
+  using std::chrono::milliseconds;
+  const auto first = begin(kMoment + milliseconds(400));
+  first->on_late(*first, kMoment + milliseconds(300));
+  for (const std::size_t rank : {1, 2}) {
+    EXPECT_TRUE(is_asked(rank)) << "all are asked, also those that it does not await";
+  }
+  book_.on_checked(ranks_[2], 1, Code::kBusy, kMoment);
+  book_.on_checked(ranks_[1], 2, Code::kBusy, kMoment);  // Of another number, and so not of this one.
+  ASSERT_FALSE(first->is_over());
+  const std::vector<std::uint32_t> awaited = first->awaited();
+  first->on_late(*first, kMoment + milliseconds(400));
+  EXPECT_EQ(first->status.message(), "barrier number 1 of world 'w' did not end by its deadline; it waits for rank " +
+                                         list_of(awaited) + "; rank 2 has not called it");
+}
+
+TEST_F(CollectiveBookTest, AfterTenSecondsTheLogNamesThemOnceForAllThatWait) {
+  using std::chrono::seconds;
+  const auto first = begin(), second = begin();
+  for (int second_of_it = 1; second_of_it <= 12; ++second_of_it) {
+    for (const auto& each : {second, first}) each->on_late(*each, kMoment + seconds(second_of_it));
+    book_.on_checked(ranks_[2], 1, Code::kBusy, kMoment);
+    book_.on_checked(ranks_[1], 1, Code::kBusy, kMoment);
+    EXPECT_EQ(log_.size(), second_of_it < 10 ? 0U : 1U);
+  }
+  const std::string start = "barrier number 1 of world 'w' has not ended after 10s; it waits for rank ";
+  EXPECT_TRUE(log_.at(0).starts_with(start)) << log_[0];
+  EXPECT_TRUE(log_[0].ends_with("; ranks 1, 2 have not called it")) << log_[0];
 }
 
 TEST_F(CollectiveBookTest, TheStatusOfOneThatEndsBadlyIsExplained) {

@@ -430,19 +430,23 @@ void Mailbox::tell(const Peer& peer, Word word, Instant now) {
   carrier_.serve(*session, now);
 }
 
-void Mailbox::check(const Peer& peer, std::uint64_t world, std::uint64_t number, std::uint64_t digest, Instant now) {
+void Mailbox::check(const Peer& peer, std::uint64_t world, const Question& question, Instant now) {
   Status gone;
   const agent::Session* const session = carrier_.session_with(peer, &gone);
   const Desk* const desk = session == nullptr ? nullptr : known_desk(*session);
   if (desk != nullptr && desk->words.size() >= kChecksMax) return;
-  tell(peer, check_word(world, number, digest), now);
+  tell(peer, check_word(world, question), now);
 }
 
 /// Of a world that is not known yet nothing can be said: the peer asks again.
 void Mailbox::on_check(agent::Session& session, const wire::RuntimeMessage& message, Instant now) {
   const Peer by = agent::inner::peer_of(session);
-  if (Watcher* const its = watchers_.find(message.world)) return its->on_check(by, message.number, message.digest, now);
-  if (watchers_.is_closed(message.world)) tell(by, over_word(message.world, message.number, Code::kDisconnected), now);
+  if (Watcher* const its = watchers_.find(message.world)) {
+    const Question question = {.number = message.number, .digest = message.digest, .awaits = message.flag};
+    return its->on_check(by, question, now);
+  }
+  if (message.flag && watchers_.is_closed(message.world))
+    tell(by, checked_word(message.world, message.number, Code::kDisconnected), now);
 }
 
 void Mailbox::add_watcher(std::uint64_t world, Watcher& watcher, std::span<const Peer> ranks) {
@@ -496,7 +500,7 @@ Status Mailbox::handle(agent::Session& session, const wire::RuntimeMessage& mess
     case wire::RuntimeKind::kAgree:
     case wire::RuntimeKind::kLost:
     case wire::RuntimeKind::kTopology:
-    case wire::RuntimeKind::kOver:
+    case wire::RuntimeKind::kChecked:
     case wire::RuntimeKind::kBell:
       watchers_.tell(agent::inner::peer_of(session), message, desk_of(session).early, carrier_.now());
       return {};

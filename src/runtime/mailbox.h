@@ -86,8 +86,8 @@ class Mailbox final : public agent::Service {
   std::uint64_t kept_so_far() const { return kept_so_far_.load(std::memory_order_acquire); }
   /// Says that to the peer, before what waits to be sent. Best effort: a peer that does not hear it finds out alone.
   void tell(const Peer& peer, Word word, Instant now);
-  /// Asks the peer whether it called the same by this number, unless it reads nothing: then it is asked again later.
-  void check(const Peer& peer, std::uint64_t world, std::uint64_t number, std::uint64_t digest, Instant now);
+  /// Asks the peer, unless it reads nothing: then it is asked again later.
+  void check(const Peer& peer, std::uint64_t world, const Question& question, Instant now);
   /// What belongs to this world and nobody wants is let go of.
   void forget_world(std::uint64_t world);
   /// Ends the user's receives of this world that wait for any source, or all that wait.

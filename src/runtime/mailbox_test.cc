@@ -277,10 +277,10 @@ struct SilentWatcher final : Watcher {
   void on_agreement(const Peer&, const wire::RuntimeMessage&) override {}
   bool is_misfit(const wire::MessageEnvelope&) override { return false; }
   void on_misfit(const Peer&, const wire::MessageEnvelope&, Instant) override {}
-  void on_check(const Peer&, std::uint64_t number, std::uint64_t digest, Instant) override {
-    checks.emplace_back(number, digest);
+  void on_check(const Peer&, const Question& question, Instant) override {
+    checks.emplace_back(question.number, question.digest);
   }
-  void on_over(const Peer&, std::uint64_t number, Code code, Instant) override { overs.emplace_back(number, code); }
+  void on_checked(const Peer&, std::uint64_t number, Code code, Instant) override { overs.emplace_back(number, code); }
   void on_bell(const Peer&, Instant) override { ++bells; }
   int bells = 0;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> checks;
@@ -288,7 +288,7 @@ struct SilentWatcher final : Watcher {
 };
 
 TEST_F(MailboxTest, AChecksAnswerIsTheWorldsUntilItIsClosed) {
-  const wire::RuntimeMessage check = {.kind = RuntimeKind::kCheck, .world = 1, .number = 5, .digest = 6};
+  const wire::RuntimeMessage check = {.kind = RuntimeKind::kCheck, .world = 1, .number = 5, .digest = 6, .flag = true};
   ASSERT_TRUE(hear(check).ok());
   pump();
   EXPECT_TRUE(carrier_.said.empty()) << "the world is not known yet";
@@ -296,7 +296,7 @@ TEST_F(MailboxTest, AChecksAnswerIsTheWorldsUntilItIsClosed) {
   mailbox_.add_watcher(1, watcher, std::array{Peer(peer_)});
   EXPECT_TRUE(watcher.checks.empty()) << "what was asked before is asked again";
   ASSERT_TRUE(hear(check).ok());
-  ASSERT_TRUE(hear({.kind = RuntimeKind::kOver, .world = 1, .code = Code::kInvalid, .number = 3}).ok());
+  ASSERT_TRUE(hear({.kind = RuntimeKind::kChecked, .world = 1, .code = Code::kInvalid, .number = 3}).ok());
   EXPECT_EQ(watcher.checks, (std::vector<std::pair<std::uint64_t, std::uint64_t>>{{5, 6}}));
   EXPECT_EQ(watcher.overs, (std::vector<std::pair<std::uint64_t, Code>>{{3, Code::kInvalid}}));
   pump();
@@ -305,7 +305,7 @@ TEST_F(MailboxTest, AChecksAnswerIsTheWorldsUntilItIsClosed) {
   ASSERT_TRUE(hear(check).ok());
   pump();
   ASSERT_EQ(carrier_.said.size(), 1U);
-  EXPECT_EQ(last().kind, RuntimeKind::kOver);
+  EXPECT_EQ(last().kind, RuntimeKind::kChecked);
   EXPECT_EQ(last().number, 5U);
   EXPECT_EQ(last().code, Code::kDisconnected);
 }
@@ -325,7 +325,7 @@ TEST_F(MailboxTest, ABellRingsForItsWorld) {
 
 TEST_F(MailboxTest, ChecksForAPeerThatReadsNothingAreBounded) {
   mailbox_.attend(*peer_->session);
-  for (std::size_t i = 0; i < 2 * kChecksMax; ++i) mailbox_.check(Peer(peer_), 1, i, 6, kNow);
+  for (std::size_t i = 0; i < 2 * kChecksMax; ++i) mailbox_.check(Peer(peer_), 1, {.number = i, .digest = 6}, kNow);
   EXPECT_EQ(mailbox_.left(*peer_->session), kChecksMax);
   pump();
   EXPECT_EQ(carrier_.said.size(), kChecksMax);

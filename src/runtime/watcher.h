@@ -11,6 +11,7 @@
 #include <hawser/peer.h>
 #include <hawser/status.h>
 
+#include "runtime/question.h"
 #include "wire/runtime.h"
 
 namespace hawser::runtime {
@@ -28,10 +29,10 @@ class Watcher {
   /// Whether a message of a collective, which nobody wants, is of another one than this rank called by its number.
   virtual bool is_misfit(const wire::MessageEnvelope& envelope) = 0;
   virtual void on_misfit(const Peer& by, const wire::MessageEnvelope& envelope, Instant now) = 0;
-  /// `by`, who called by this number what has this digest, waits for a message of this rank's.
-  virtual void on_check(const Peer& /*by*/, std::uint64_t /*number*/, std::uint64_t /*digest*/, Instant /*now*/) {}
-  /// `by` sends nothing more for this number: kInvalid, it is past it; kDisconnected, it has closed the world.
-  virtual void on_over(const Peer& /*by*/, std::uint64_t /*number*/, Code /*code*/, Instant /*now*/) {}
+  virtual void on_check(const Peer& /*by*/, const Question& /*question*/, Instant /*now*/) {}
+  /// `by` sends nothing more for this number: kInvalid, it is past it; kDisconnected, it has closed the world. Or it
+  /// has called nothing by this number yet: kBusy.
+  virtual void on_checked(const Peer& /*by*/, std::uint64_t /*number*/, Code /*code*/, Instant /*now*/) {}
   /// `by` has lost these ranks (see court.h), and asks whom this one has.
   virtual void on_lost(const Peer& /*by*/, std::span<const std::byte> /*lost*/, bool /*asks*/) {}
   /// `by` has written on its board, and this rank had asked to be told.

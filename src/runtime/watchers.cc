@@ -20,8 +20,8 @@ void pass_on(Watcher& watcher, const Peer& by, const wire::RuntimeMessage& word,
       return watcher.on_failed(by, word.rank, word.flag);
     case wire::RuntimeKind::kRevoke:
       return watcher.on_revoke(by, Status(word.code, std::string(base::as_text(word.body))));
-    case wire::RuntimeKind::kOver:
-      return watcher.on_over(by, word.number, word.code, now);
+    case wire::RuntimeKind::kChecked:
+      return watcher.on_checked(by, word.number, word.code, now);
     case wire::RuntimeKind::kLost:
       return watcher.on_lost(by, word.body, word.flag);
     case wire::RuntimeKind::kBell:

@@ -33,7 +33,7 @@ class Listening final : public Watcher {
   void on_agreement(const Peer&, const wire::RuntimeMessage&) override { heard.emplace_back("agreement"); }
   bool is_misfit(const wire::MessageEnvelope&) override { return false; }
   void on_misfit(const Peer&, const wire::MessageEnvelope&, Instant) override {}
-  void on_over(const Peer&, std::uint64_t number, Code, Instant) override {
+  void on_checked(const Peer&, std::uint64_t number, Code, Instant) override {
     heard.emplace_back("over " + std::to_string(number));
   }
   void on_lost(const Peer&, std::span<const std::byte> lost, bool) override {
@@ -69,7 +69,7 @@ TEST_F(WatchersTest, EachWordGoesToItsWorldsWatcher) {
   say(failed_word(kItsWorld, 4, true));
   say(left_word(kOtherWorld));
   say(revoke_word(kItsWorld, Status(Code::kDenied, "no more")));
-  say(over_word(kItsWorld, 5, Code::kInvalid));
+  say(checked_word(kItsWorld, 5, Code::kInvalid));
   say({{.kind = wire::RuntimeKind::kLost, .world = kItsWorld}, "two"});
   say({{.kind = wire::RuntimeKind::kTopology, .world = kItsWorld}, "ring"});
   say({{.kind = wire::RuntimeKind::kAgree, .world = kItsWorld}, {}});

@@ -10,6 +10,7 @@
 #include <hawser/status.h>
 
 #include "base/bytes.h"
+#include "runtime/question.h"
 #include "wire/runtime.h"
 
 namespace hawser::runtime {
@@ -45,14 +46,18 @@ inline Word left_word(std::uint64_t world) { return {{.kind = wire::RuntimeKind:
 /// This rank has written on its board, and the peer had asked to be told.
 inline Word bell_word(std::uint64_t world) { return {{.kind = wire::RuntimeKind::kBell, .world = world}, {}}; }
 
-/// Did the peer call the same by this number?
-inline Word check_word(std::uint64_t world, std::uint64_t number, std::uint64_t digest) {
-  return {{.kind = wire::RuntimeKind::kCheck, .world = world, .number = number, .digest = digest}, {}};
+inline Word check_word(std::uint64_t world, const Question& question) {
+  return {{.kind = wire::RuntimeKind::kCheck,
+           .world = world,
+           .number = question.number,
+           .digest = question.digest,
+           .flag = question.awaits},
+          {}};
 }
 
-/// Answers that: nothing comes any more.
-inline Word over_word(std::uint64_t world, std::uint64_t number, Code code) {
-  return {{.kind = wire::RuntimeKind::kOver, .world = world, .code = code, .number = number}, {}};
+/// Answers that: see wire/runtime.h for what each code says.
+inline Word checked_word(std::uint64_t world, std::uint64_t number, Code code) {
+  return {{.kind = wire::RuntimeKind::kChecked, .world = world, .code = code, .number = number}, {}};
 }
 
 }  // namespace hawser::runtime

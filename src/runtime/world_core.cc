@@ -188,41 +188,56 @@ Request WorldCore::all_entered(Duration timeout) {
 Status WorldCore::shutdown(Duration timeout) {
   const Instant until = agent::inner::now(seat_->agent) + timeout;
   const auto left = [&] { return std::max(until - agent::inner::now(seat_->agent), Duration::zero()); };
-  Request met = collective({.call = {.operation = What::kBarrier}, .how = settings_digest()},
-                           {.timeout = std::max(timeout, kLeastTimeout)});
+  // The others hear why it did not end before this rank is gone, and is taken for failed.
+  const Duration reserve = std::min<Duration>(timeout / 8, std::chrono::milliseconds(200));
+  const CollectiveOptions options = {.timeout = std::max(timeout - reserve, kLeastTimeout)};
+  const CollectiveMaker::Made made =
+      maker_.make({.call = {.operation = What::kBarrier}, .how = settings_digest()}, options);
+  if (made) (*made)->name = "shutdown";
+  Request met = begin_collective(made, options);
   if (Status status = met.wait(Duration::max()); !status.ok()) {
+    static_cast<void>(
+        agent::inner::under_lane(seat_->agent, "World::shutdown", [this](Instant now) { retell_revoked(now); }));
+    static_cast<void>(agent::inner::flush(seat_->agent, until));
     static_cast<void>(close(left()));
     return status;
   }
   return depart(left(), true);
 }
 
-/// What this rank wrote on its board goes with it.
-bool WorldCore::are_boards_read(Instant until) const {
+/// What this rank wrote on its board goes with it. Those that have not read it.
+std::vector<std::uint32_t> WorldCore::wait_until_read(Instant until) const {
   constexpr Duration kPause = std::chrono::microseconds(100);
   const auto never = [] { return false; };
   for (;;) {
-    bool are_read = true;
+    std::vector<std::uint32_t> by;
     const Status status = agent::inner::under_lane(seat_->agent, "World::leave", [&](Instant) {
-      are_read = room_ == nullptr || !why_not().ok() || room_->is_read();
+      if (room_ != nullptr && why_not().ok()) by = room_->unread();
     });
     const Instant now = agent::inner::now(seat_->agent);
-    if (!status.ok() || are_read || now >= until) return are_read;
+    if (!status.ok() || by.empty() || now >= until) return by;
     static_cast<void>(agent::inner::wait_until(seat_->agent, never, std::min(until, now + kPause)));
   }
 }
 
 Status WorldCore::depart(Duration timeout, bool waits) {
   const Instant until = agent::inner::now(seat_->agent) + timeout;
-  const bool is_read = are_boards_read(until);
+  const std::vector<std::uint32_t> unread = wait_until_read(until);
+  std::set<std::uint32_t> behind(unread.begin(), unread.end());
   static_cast<void>(agent::inner::under_lane(seat_->agent, "World::leave", [&](Instant now) {
     for (const Peer& peer : ranks_) seat_->mailbox->tell(peer, left_word(nonce_), now);
   }));
   Status status;
   const bool is_said = seat_->relay == nullptr || say_farewell(*seat_, is_root_, is_root_ && waits, until);
-  if (!is_said || !agent::inner::flush(seat_->agent, until) || !is_read) {
-    status =
-        Status(Code::kTimedOut, "World: not all ranks of world '" + options_.name + "' took in what this one sent");
+  for (const Peer& peer : agent::inner::flush(seat_->agent, until)) {
+    if (const std::optional<std::uint32_t> rank = rank_of(peer)) behind.insert(*rank);
+  }
+  if (!behind.empty()) {
+    status = Status(Code::kTimedOut, "World: of world '" + options_.name + "' these ranks did not take in what rank " +
+                                         std::to_string(rank_) + " sent: " + list_of({behind.begin(), behind.end()}));
+  } else if (!is_said) {
+    status = Status(Code::kTimedOut, "World: rank " + std::to_string(rank_) + " of the sparse world '" + options_.name +
+                                         "' still had to relay for others");
   }
   const Status closed = close(std::max(until - agent::inner::now(seat_->agent), Duration::zero()));
   return status.ok() ? closed : status;
@@ -884,13 +899,16 @@ void WorldCore::open_collectives() {
                .read_at_once = seat_->read_at_once(),
                .map = [this](const CollectiveCall& call) { return mapped_call(call); },
                .room = [this] { return board_room(); }});
-  book_.open({.world = nonce_, .name = options_.name, .ranks = ranks_, .mailbox = seat_->mailbox.get()},
-             {.why_not = [this] { return why_not(); },
-              .rank_of = [this](const Peer& peer) { return rank_of(peer); },
-              .revoke = [this](const Status& why, Instant now) { revoke_under_lane(why, true, now); },
-              .out_of_sight = [this](Collective& waiting, std::uint32_t rank,
-                                     Instant now) { return end_out_of_sight(waiting, rank, now); },
-              .explained = [this](const Status& status) { return explained(status); }});
+  book_.open(
+      {.world = nonce_, .name = options_.name, .ranks = ranks_, .mailbox = seat_->mailbox.get()},
+      {.why_not = [this] { return why_not(); },
+       .rank_of = [this](const Peer& peer) { return rank_of(peer); },
+       .revoke = [this](const Status& why, Instant now) { revoke_under_lane(why, true, now); },
+       .out_of_sight = [this](Collective& waiting, std::uint32_t rank,
+                              Instant now) { return end_out_of_sight(waiting, rank, now); },
+       .explained = [this](const Status& status) { return explained(status); },
+       .warn =
+           [this](const std::string& text) { agent::inner::log_of(seat_->agent).write(LogLevel::kWarn, "{}", text); }});
 }
 
 /// With memory for this rank's board from the first collective on that may go by boards. Without, all go by messages.
@@ -965,13 +983,15 @@ void WorldCore::on_misfit(const Peer& by, const wire::MessageEnvelope& envelope,
   book_.on_misfit(by, envelope.tag, now);
 }
 
-void WorldCore::on_check(const Peer& by, std::uint64_t number, std::uint64_t digest, Instant now) {
+void WorldCore::on_check(const Peer& by, const Question& question, Instant now) {
   if (!rank_of(by)) return;
-  switch (book_.on_check(by, number, digest, now)) {
+  switch (book_.on_check(by, question, now)) {
     case CollectiveBook::Answer::kNone:
       return;
+    case CollectiveBook::Answer::kNotYet:
+      return seat_->mailbox->tell(by, checked_word(nonce_, question.number, Code::kBusy), now);
     case CollectiveBook::Answer::kOver:
-      return seat_->mailbox->tell(by, over_word(nonce_, number, Code::kInvalid), now);
+      return seat_->mailbox->tell(by, checked_word(nonce_, question.number, Code::kInvalid), now);
     case CollectiveBook::Answer::kEnded:
       return tell_why_not(by, now);
   }
@@ -985,8 +1005,8 @@ void WorldCore::tell_why_not(const Peer& peer, Instant now) {
   if (failed_.empty()) seat_->mailbox->tell(peer, revoke_word(nonce_, why_not()), now);
 }
 
-void WorldCore::on_over(const Peer& by, std::uint64_t number, Code code, Instant now) {
-  book_.on_over(by, number, code, now);
+void WorldCore::on_checked(const Peer& by, std::uint64_t number, Code code, Instant now) {
+  book_.on_checked(by, number, code, now);
 }
 
 /// False: it will be decided what became of that rank.
@@ -1144,6 +1164,7 @@ void WorldCore::note_failure(std::uint32_t rank, const Status& cause) {
   failures_so_far_.fetch_add(1, std::memory_order_release);
   if (first_failure_.ok()) first_failure_ = status;
   if (unacknowledged_.ok()) unacknowledged_ = status;
+  retell_revoked(now);
   for (const Peer& other : ranks_) seat_->mailbox->tell(other, failed_word(nonce_, rank, dead_.contains(rank)), now);
   if (!planted(Planted::kPendingKept)) book_.end_all(status, now);
   if (!planted(Planted::kAnySourceKept)) seat_->mailbox->stop_any(nonce_, status);
@@ -1183,6 +1204,12 @@ void WorldCore::revoke_under_lane(const Status& why, bool tell, Instant now) {
   revoked_ = why;
   if (tell) tell_revoked(now);
   book_.end_all(why, now);
+}
+
+/// A rank that revokes the world and closes is gone for some before others have read why.
+void WorldCore::retell_revoked(Instant now) {
+  const bool is_told = !revoked_.ok() && !revokes_later_;
+  if (is_told && revoked_.code() != Code::kDisconnected) tell_revoked(now);
 }
 
 void WorldCore::tell_revoked(Instant now) {

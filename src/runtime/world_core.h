@@ -124,15 +124,15 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   void on_lost(const Peer& by, std::span<const std::byte> lost, bool asks) override;
   bool is_misfit(const wire::MessageEnvelope& envelope) override;
   void on_misfit(const Peer& by, const wire::MessageEnvelope& envelope, Instant now) override;
-  void on_check(const Peer& by, std::uint64_t number, std::uint64_t digest, Instant now) override;
+  void on_check(const Peer& by, const Question& question, Instant now) override;
   void on_bell(const Peer& by, Instant now) override;
-  void on_over(const Peer& by, std::uint64_t number, Code code, Instant now) override;
+  void on_checked(const Peer& by, std::uint64_t number, Code code, Instant now) override;
 
  private:
   /// Ranks with other settings are found out by it.
   std::uint64_t settings_digest() const;
   void look_for(const runtime::Operation& operation) const;
-  bool are_boards_read(Instant until) const;
+  std::vector<std::uint32_t> wait_until_read(Instant until) const;
   Status begin_world(std::vector<Peer> ranks, std::uint64_t nonce);
   void begin_under_lane(std::vector<Peer> ranks, std::uint64_t nonce, Instant now);
   /// A world of these of its ranks, over the same agent.
@@ -179,6 +179,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   void convict(std::uint32_t rank);
   void on_decided(Instant now);
   void tell_revoked(Instant now);
+  void retell_revoked(Instant now);
   /// Ranks have lost each other. Nobody votes until it is decided who failed.
   bool is_undecided() const { return hearing_ != nullptr && hearing_->is_undecided(); }
   void note_failure(std::uint32_t rank, const Status& cause);

@@ -83,8 +83,9 @@ bool read_rest(base::ByteReader& in, RuntimeMessage& message) {
       message.world = in.u64();
       message.number = in.varint();
       message.digest = in.u64();
+      message.flag = read_flag(in);
       return true;
-    case RuntimeKind::kOver:
+    case RuntimeKind::kChecked:
       message.world = in.u64();
       message.number = in.varint();
       message.code = static_cast<Code>(in.u8());
@@ -131,7 +132,9 @@ bool is_sane(const RuntimeMessage& message) {
     return is_phase && !message.body.empty() && message.body.size() % 2 == 0 && message.body.size() <= kRankBitmapsMax;
   }
   if (message.kind == RuntimeKind::kLost) return !message.body.empty() && message.body.size() <= kRankBitmapsMax / 2;
-  if (message.kind == RuntimeKind::kOver) return message.code == Code::kInvalid || message.code == Code::kDisconnected;
+  if (message.kind == RuntimeKind::kChecked) {
+    return message.code == Code::kInvalid || message.code == Code::kDisconnected || message.code == Code::kBusy;
+  }
   if (message.kind == RuntimeKind::kTopology) return !message.body.empty() && message.body.size() <= kTopologyTextMax;
   if (message.kind != RuntimeKind::kRevoke) return message.body.size() <= kRuntimeBodyMax;
   const bool is_code = message.code != Code::kOk && message.code <= Code::kFailed;
@@ -189,8 +192,9 @@ std::span<const std::byte> encode(const RuntimeMessage& message, RuntimeBuffer& 
       out.u64(message.world);
       out.varint(message.number);
       out.u64(message.digest);
+      out.u8(message.flag ? 1 : 0);
       break;
-    case RuntimeKind::kOver:
+    case RuntimeKind::kChecked:
       out.u64(message.world);
       out.varint(message.number);
       out.u8(static_cast<std::uint8_t>(message.code));

@@ -24,12 +24,14 @@
 //                                                first byte
 //   topology (13) world:u64, text               the sender opens the world of this number, which is that of its name,
 //                                                with these settings: the topology, and what is not usual
-//   check   (14) world:u64, number:varint, digest:u64
-//                                                the sender, who called this collective by that number, has waited long
-//                                                for a message of the receiver's
-//   over    (15) world:u64, number:varint, code:u8
-//                                                answer to check: nothing comes any more. disconnected: the world is
-//                                                closed at the sender; invalid: its call of that number has ended
+//   check   (14) world:u64, number:varint, digest:u64, flag:u8
+//                                                the sender, who called this collective by that number, has waited
+//                                                long. flag 1: for a message of the receiver's; 0: it only asks whether
+//                                                the receiver has called it
+//   checked (15) world:u64, number:varint, code:u8
+//                                                answer to check. disconnected: nothing comes any more, the world is
+//                                                closed at the sender; invalid: nor does it, the sender's call of that
+//                                                number has ended; busy: the sender has called nothing by that number
 //   lost    (16) world:u64, flag:u8, bitmap      the sender has lost these ranks: it hears nothing of them any more.
 //                                                flag 1: the receiver answers by those that it has lost
 //   bell    (17) world:u64                       the sender has written on its board, and the receiver asks on its own
@@ -70,7 +72,7 @@ enum class RuntimeKind : std::uint8_t {
   kTaken = 12,
   kTopology = 13,
   kCheck = 14,
-  kOver = 15,
+  kChecked = 15,
   kLost = 16,
   kBell = 17,
 };

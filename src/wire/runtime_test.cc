@@ -40,8 +40,9 @@ std::vector<RuntimeMessage> one_of_each() {
           {.kind = RuntimeKind::kFetched, .id = 5, .landing = 6},
           {.kind = RuntimeKind::kTaken, .landing = 6},
           {.kind = RuntimeKind::kTopology, .world = 7, .body = base::as_bytes("full")},
-          {.kind = RuntimeKind::kCheck, .world = 7, .number = 300, .digest = 0x0102030405060708},
-          {.kind = RuntimeKind::kOver, .world = 7, .code = Code::kInvalid, .number = 300},
+          {.kind = RuntimeKind::kCheck, .world = 7, .number = 300, .digest = 0x0102030405060708, .flag = true},
+          {.kind = RuntimeKind::kChecked, .world = 7, .code = Code::kInvalid, .number = 300},
+          {.kind = RuntimeKind::kChecked, .world = 7, .code = Code::kBusy, .number = 300},
           {.kind = RuntimeKind::kLost, .world = 7, .flag = true, .body = base::as_bytes("\x05")},
           {.kind = RuntimeKind::kBell, .world = 7}};
 }
@@ -64,8 +65,9 @@ TEST(WireRuntime, GoldenVectors) {
       "0b05000000000000000600000000000000",
       "0c0600000000000000",
       "0d070000000000000066756c6c",
-      "0e0700000000000000ac020807060504030201",
+      "0e0700000000000000ac02080706050403020101",
       "0f0700000000000000ac0201",
+      "0f0700000000000000ac0204",
       "1007000000000000000105",
       "110700000000000000"};
   const std::vector<RuntimeMessage> all = one_of_each();
@@ -121,8 +123,10 @@ TEST(WireRuntime, WhatContradictsItselfIsCorrupt) {
     over.code = code;
     EXPECT_TRUE(is_corrupt(over));
   }
-  over.code = Code::kDisconnected;
-  EXPECT_FALSE(is_corrupt(over));
+  for (const Code code : {Code::kDisconnected, Code::kBusy}) {
+    over.code = code;
+    EXPECT_FALSE(is_corrupt(over));
+  }
   RuntimeMessage agree = one_of_each()[9];
   agree.body = {};
   EXPECT_TRUE(is_corrupt(agree));

@@ -714,6 +714,18 @@ TEST_P(WorldTest, ShutsDownTogether) {
   });
 }
 
+TEST_P(WorldTest, AShutdownThatDoesNotEndNamesThoseThatHaveNotCalledIt) {
+  std::vector<World> worlds = open(6);
+  on_all(worlds, [](World& world) { EXPECT_TRUE(world.barrier().ok()); });
+  on_all(worlds, [](World& world) {
+    if (world.rank() == 2 || world.rank() == 5) return;
+    const Status status = world.shutdown(800ms);
+    EXPECT_EQ(status.code(), Code::kTimedOut) << status.to_string();
+    EXPECT_NE(status.message().find("; ranks 2, 5 have not called it"), std::string::npos) << status.to_string();
+  });
+  for (const std::uint32_t rank : {2, 5}) EXPECT_FALSE(worlds[rank].barrier().ok()) << "the others are gone";
+}
+
 INSTANTIATE_TEST_SUITE_P(Over, WorldTest, testing::Values("any", "shm", "tcp"),
                          [](const auto& it) { return it.param; });
 

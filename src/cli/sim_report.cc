@@ -14,7 +14,7 @@ Json coverage_json(const SimReport& report) {
       if (!simulation::possible(report.mode, one, at)) continue;
       rows.push_back({{"fault", simulation::to_string(one)},
                       {"phase", simulation::to_string(at)},
-                      {"count", report.batch.coverage.count_of(report.mode, one, at)}});
+                      {"count", report.batch.sum.coverage.count_of(report.mode, one, at)}});
     }
   }
   return rows;
@@ -38,11 +38,11 @@ Json to_json(const SimReport& report) {
   json["first_seed"] = report.first;
   json["seeds"] = batch.seeds;
   json["hash"] = fmt::format("{:016x}", batch.hash);
-  json["transfers"] = batch.transfers;
-  json["good_transfers"] = batch.good_transfers;
-  json["faults"] = batch.faults;
-  json["agents"] = batch.lives;
-  json["events"] = batch.steps;
+  json["transfers"] = batch.sum.transfers;
+  json["good_transfers"] = batch.sum.good_transfers;
+  json["faults"] = batch.sum.faults;
+  json["agents"] = batch.sum.lives;
+  json["events"] = batch.sum.steps;
   json["failures"] = Json::array();
   for (const simulation::Failed& one : batch.failed) {
     json["failures"].push_back(
@@ -53,12 +53,8 @@ Json to_json(const SimReport& report) {
 }
 
 std::string to_text(const SimReport& report) {
-  const simulation::Batch& batch = report.batch;
-  const std::string table = batch.seeds > 1 ? batch.coverage.table(report.mode) : std::string();
-  return fmt::format(
-      "{}{} {} in mode {}, {} failed; {} agents, {} transfers ({} good), {} faults, {} events, hash {:016x}\n", table,
-      batch.seeds, batch.seeds == 1 ? "seed" : "seeds", simulation::to_string(report.mode), batch.failed.size(),
-      batch.lives, batch.transfers, batch.good_transfers, batch.faults, batch.steps, batch.hash);
+  const std::string table = report.batch.seeds > 1 ? report.batch.sum.coverage.table(report.mode) : std::string();
+  return table + simulation::summary(report.batch, report.mode) + "\n";
 }
 
 }  // namespace hawser::cli

@@ -9,7 +9,7 @@ SimReport two_seeds() {
   SimReport report{.first = 7, .mode = sim::Mode::kMapped, .batch = {}};
   report.batch.seeds = 2;
   report.batch.hash = 0xabc;
-  report.batch.coverage.count(sim::Mode::kMapped, simulation::Fault::kCrash, simulation::Step::kClose);
+  report.batch.sum.coverage.count(sim::Mode::kMapped, simulation::Fault::kCrash, simulation::Step::kClose);
   return report;
 }
 

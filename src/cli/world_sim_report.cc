@@ -16,7 +16,7 @@ Json cells_of(const WorldSimReport& report) {
       if (!worldsim::possible(report.mode, one)) continue;
       rows.push_back({{"fault", worldsim::to_string(one)},
                       {"phase", worldsim::to_string(at)},
-                      {"count", report.batch.coverage.count_of(one, at)}});
+                      {"count", report.batch.sum.coverage.count_of(one, at)}});
     }
   }
   return rows;
@@ -41,14 +41,14 @@ Json to_json(const WorldSimReport& report) {
   json["first_seed"] = report.first;
   json["seeds"] = batch.seeds;
   json["hash"] = fmt::format("{:016x}", batch.hash);
-  json["ranks"] = batch.ranks;
-  json["worlds"] = batch.worlds;
-  json["operations"] = batch.deeds;
-  json["good_operations"] = batch.good;
-  json["faults"] = batch.faults;
-  json["events"] = batch.steps;
+  json["ranks"] = batch.sum.ranks;
+  json["worlds"] = batch.sum.worlds;
+  json["operations"] = batch.sum.deeds;
+  json["good_operations"] = batch.sum.good;
+  json["faults"] = batch.sum.faults;
+  json["events"] = batch.sum.steps;
   json["failures"] = Json::array();
-  for (const worldsim::Failed& one : batch.failed) {
+  for (const simulation::Failed& one : batch.failed) {
     json["failures"].push_back(
         {{"seed", one.seed}, {"failure", one.failure}, {"replay", worldsim::replay_command(one.seed, report.mode)}});
   }
@@ -57,7 +57,7 @@ Json to_json(const WorldSimReport& report) {
 }
 
 std::string to_text(const WorldSimReport& report) {
-  const std::string table = report.batch.seeds > 1 ? report.batch.coverage.table(report.mode) : std::string();
+  const std::string table = report.batch.seeds > 1 ? report.batch.sum.coverage.table(report.mode) : std::string();
   return table + worldsim::summary(report.batch, report.mode) + "\n";
 }
 

@@ -9,7 +9,7 @@ WorldSimReport one_seed() {
   WorldSimReport report{.first = 7, .mode = sim::Mode::kMapped, .batch = {}};
   report.batch.seeds = 2;
   report.batch.hash = 0xabc;
-  report.batch.coverage.count(worldsim::Fault::kCrash, worldsim::Moment::kShrink);
+  report.batch.sum.coverage.count(worldsim::Fault::kCrash, worldsim::Moment::kShrink);
   return report;
 }
 

@@ -20,7 +20,7 @@ struct RunOptions {
   std::uint64_t seed = 1;
   sim::Mode mode = sim::Mode::kStream;
   base::Planted plant = base::Planted::kNone;
-  std::function<void(Instant, std::string_view)> trace;  ///< Empty: none.
+  std::function<void(Instant, std::string_view)> trace = {};  ///< Empty: none.
 };
 
 struct Run {
@@ -32,6 +32,18 @@ struct Run {
   std::uint64_t atomics = 0, good_atomics = 0;
   std::size_t lives = 0, faults = 0;
   Coverage coverage;
+
+  /// What was counted.
+  void add(const Run& other) {
+    steps += other.steps;
+    transfers += other.transfers;
+    good_transfers += other.good_transfers;
+    atomics += other.atomics;
+    good_atomics += other.good_atomics;
+    lives += other.lives;
+    faults += other.faults;
+    coverage.add(other.coverage);
+  }
 };
 
 Run run_seed(const RunOptions& options);

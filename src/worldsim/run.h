@@ -4,24 +4,16 @@
 //
 // Thread rule: run_seed may be called from several threads at once with different seeds. Lifetime: values.
 
+#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string>
-#include <string_view>
 
-#include <hawser/time.h>
-
-#include "base/planted.h"
+#include "sim/simulation.h"
 #include "worldsim/coverage.h"
 
 namespace hawser::worldsim {
 
-struct RunOptions {
-  std::uint64_t seed = 1;
-  sim::Mode mode = sim::Mode::kStream;
-  base::Planted plant = base::Planted::kNone;
-  std::function<void(Instant, std::string_view)> trace = {};  ///< Empty: none.
-};
+using RunOptions = simulation::RunOptions;
 
 struct Run {
   bool ok = true;
@@ -31,6 +23,18 @@ struct Run {
   std::uint64_t deeds = 0, good = 0, bad = 0;
   std::size_t ranks = 0, worlds = 0, faults = 0;
   Coverage coverage;
+
+  /// What was counted.
+  void add(const Run& other) {
+    steps += other.steps;
+    deeds += other.deeds;
+    good += other.good;
+    bad += other.bad;
+    ranks += other.ranks;
+    worlds += other.worlds;
+    faults += other.faults;
+    coverage.add(other.coverage);
+  }
 };
 
 Run run_seed(const RunOptions& options);

@@ -1,73 +1,10 @@
-// planted_bugs: plants one bug and asks whether the simulator finds it.
-//
-// usage: planted_bugs --list
-//        planted_bugs NAME [SEEDS]
-//        planted_bugs none SEEDS      the same build without a bug: no seed may fail
-//
-// Exit status 0: a seed within the bound failed, with the complaint that such a bug must bring; 1: it was not found, or
-// for another reason.
+// planted_bugs: plants one bug in agents; see planted_program.h.
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <string>
-#include <string_view>
-
+#include "planted_program.h"
 #include "planted_table.h"
 #include "sim/batch.h"
 
-namespace {
-
-using namespace hawser;
-
-static_assert(base::kCanPlant, "this program is of the build with planted bugs");
-
-int find(const simulation::PlantedBug& bug, std::uint64_t seeds) {
-  std::string complaint;
-  std::uint64_t found = 0;
-  const auto look = [&](std::uint64_t seed, const simulation::Run& run) {
-    if (run.ok) return true;
-    complaint = run.failure;
-    found = seed;
-    return false;
-  };
-  const simulation::Batch batch =
-      simulation::run_batch({.first = 1, .count = seeds, .mode = bug.mode, .plant = bug.bug, .on_run = look});
-  if (found == 0) {
-    fmt::print("FAILED: {} was not found in {} seeds of mode {}\n", bug.name, seeds, simulation::to_string(bug.mode));
-    return 1;
-  }
-  fmt::print("{}: found by seed {} of mode {}: {}\n", bug.name, found, simulation::to_string(bug.mode), complaint);
-  const bool named = std::any_of(bug.complaints.begin(), bug.complaints.end(), [&](std::string_view part) {
-    return !part.empty() && complaint.find(part) != std::string::npos;
-  });
-  if (!named) fmt::print("FAILED: that is not what such a bug should bring\n");
-  return named && batch.failed.size() == 1 ? 0 : 1;
-}
-
-int run_clean(std::uint64_t seeds) {
-  for (const sim::Mode mode : {sim::Mode::kStream, sim::Mode::kMapped}) {
-    const simulation::Batch batch = simulation::run_batch({.first = 1, .count = seeds, .mode = mode});
-    for (const simulation::Failed& one : batch.failed) fmt::print("FAILED: seed {}: {}\n", one.seed, one.failure);
-    if (!batch.failed.empty()) return 1;
-  }
-  return 0;
-}
-
-}  // namespace
-
 int main(int count, char** words) {
-  const std::string_view name = count > 1 ? words[1] : "";
-  const std::uint64_t seeds = count > 2 ? std::strtoull(words[2], nullptr, 10) : 0;
-  if (name == "--list") {
-    for (const auto& bug : simulation::kPlantedBugs) fmt::print("{}\n", bug.name);
-    return 0;
-  }
-  if (name == "none" && seeds > 0) return run_clean(seeds);
-  for (const auto& bug : simulation::kPlantedBugs) {
-    if (bug.name == name) return find(bug, seeds > 0 ? seeds : simulation::kPlantedSeedsMax);
-  }
-  fmt::print(stderr, "usage: planted_bugs --list | NAME [SEEDS] | none SEEDS\n");
-  return 2;
+  using namespace hawser::simulation;
+  return PlantedProgram<Run>("planted_bugs", kPlantedBugs, run_batch).main(count, words);
 }

@@ -1,23 +1,10 @@
 #pragma once
 
-// The planted bugs, the mode in which each is looked for, and what the judge must say of it (one of these parts).
+// The bugs planted in agents.
 
-#include <array>
-#include <string_view>
-
-#include "base/planted.h"
-#include "sim/simulation.h"
+#include "planted_program.h"
 
 namespace hawser::simulation {
-
-inline constexpr std::uint64_t kPlantedSeedsMax = 2000;
-
-struct PlantedBug {
-  base::Planted bug;
-  std::string_view name;
-  sim::Mode mode;
-  std::array<std::string_view, 6> complaints;
-};
 
 using base::Planted;
 inline constexpr PlantedBug kPlantedBugs[] = {

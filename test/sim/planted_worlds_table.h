@@ -1,28 +1,13 @@
 #pragma once
 
-// The bugs planted in worlds, the mode in which each is looked for, and what the judge must say of it (one of these
-// parts).
+// The bugs planted in worlds.
 
-#include <array>
-#include <cstdint>
-#include <string_view>
-
-#include "base/planted.h"
-#include "worldsim/run.h"
+#include "planted_program.h"
 
 namespace hawser::worldsim {
 
-inline constexpr std::uint64_t kPlantedSeedsMax = 2000;
-
-struct PlantedBug {
-  base::Planted bug;
-  std::string_view name;
-  sim::Mode mode;
-  std::array<std::string_view, 4> complaints;
-  std::uint64_t first = 1;  ///< The first seed: a rare one begins not far from where it is found.
-};
-
 using base::Planted;
+using simulation::PlantedBug;
 inline constexpr PlantedBug kPlantedBugs[] = {
     {Planted::kMessagesOvertake,
      "messages_overtake",

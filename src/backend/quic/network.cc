@@ -41,57 +41,13 @@ Status cannot_prove(const std::string& candidate) {
       .with_scope(Scope::kPath);
 }
 
-Result<std::unique_ptr<UdpSocket>> listen_at(const QuicOptions& options, base::SocketAddress& address,
-                                             std::uint16_t port, const std::shared_ptr<FdLedger>& ledger) {
-  const UdpSocket::Buffers buffers = {.send = options.sndbuf, .receive = options.rcvbuf};
-  address.set_port(port);
-  auto socket = UdpSocket::listen(address, buffers, ledger);
-  if (socket || options.port != 0 || port == 0) return socket;
-  address.set_port(0);  // The port that the first address got is taken here.
-  return UdpSocket::listen(address, buffers, ledger);
-}
-
-/// All addresses at one port (0: any).
-Result<QuicListeners> listen_at_port(const QuicOptions& options, std::uint16_t port,
-                                     const std::shared_ptr<FdLedger>& ledger) {
-  QuicListeners listeners;
-  Status failed;
-  const bool asks = std::ranges::any_of(options.listen, is_wildcard);
-  const std::vector<InterfaceAddress> here = asks ? interfaces_here() : std::vector<InterfaceAddress>();
-  for (base::SocketAddress address : options.listen) {
-    auto socket = listen_at(options, address, port, ledger);
-    if (!socket) {
-      if (options.listen_given || options.port != 0) return socket.error();
-      failed = socket.error();
-      listeners.warnings.push_back(std::string(failed.message()));
-      continue;
-    }
-    port = address.port();
-    listeners.chosen += (listeners.chosen.empty() ? "listens at " : ", ") + base::to_string(address);
-    if (const std::string beyond = add_places(listeners.locator, address, here); !beyond.empty()) {
-      listeners.warnings.push_back(too_many_places("quic", beyond));
-    }
-    listeners.sockets.push_back(*std::move(socket));
-  }
-  if (listeners.sockets.empty()) return failed;
-  HAWSER_TRY_ASSIGN(listeners.locator.host, base::this_host());
-  listeners.chosen += "; peers are told " + readable(listeners.locator);
-  for (const std::string& one : options.left_out) listeners.chosen += "; left out: " + one;
-  return listeners;
-}
-
 }  // namespace
 
 Result<QuicListeners> quic_listen(const QuicOptions& options, const std::shared_ptr<FdLedger>& ledger) {
-  for (std::uint16_t port = options.port;; ++port) {
-    Result<QuicListeners> listeners = listen_at_port(options, port, ledger);
-    const bool is_taken = !listeners && listeners.error().code() == Code::kBusy;
-    if (!is_taken || options.port == options.port_last) return listeners;
-    if (port < options.port_last) continue;
-    return Status(Code::kBusy,
-                  base::format("quic: all ports from {} to {} are in use", options.port, options.port_last))
-        .with_advice("choose another range of `port`, or 0 for any that is free");
-  }
+  const UdpSocket::Buffers buffers = {.send = options.sndbuf, .receive = options.rcvbuf};
+  return open_listeners<std::unique_ptr<UdpSocket>>("quic", options, false, [&](base::SocketAddress& address) {
+    return UdpSocket::listen(address, buffers, ledger);
+  });
 }
 
 // ---- Life.

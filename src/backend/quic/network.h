@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "backend/places/interfaces.h"
+#include "backend/places/listeners.h"
 #include "backend/places/locator.h"
 #include "backend/quic/answer_budget.h"
 #include "backend/quic/connection.h"
@@ -36,12 +37,7 @@ namespace hawser::backend::quic {
 class QuicStream;
 
 /// Sockets that listen, and where they can be reached.
-struct QuicListeners {
-  std::vector<std::unique_ptr<UdpSocket>> sockets;
-  Locator locator;
-  std::vector<std::string> warnings;
-  std::string chosen;  ///< For the log: where it listens, what peers are told, what was left out.
-};
+using QuicListeners = Listeners<std::unique_ptr<UdpSocket>>;
 
 /// Errors: kBusy (the port is in use), kInvalid (no such address here), with advice.
 Result<QuicListeners> quic_listen(const QuicOptions& options, const std::shared_ptr<FdLedger>& ledger);

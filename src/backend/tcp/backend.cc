@@ -35,7 +35,7 @@ class TcpBackend final : public Backend {
       : context_(context),
         options_(std::move(options)),
         locator_(std::move(listeners.locator)),
-        listeners_(std::move(listeners.fds)),
+        listeners_(std::move(listeners.sockets)),
         tls_(std::move(tls)),
         warnings_(options_.warnings) {
     warnings_.insert(warnings_.end(), listeners.warnings.begin(), listeners.warnings.end());
@@ -114,7 +114,7 @@ Result<TcpDoor> open_tcp_door(const Params& params, const Context& context) {
   listeners.locator.is_covered = listeners.locator.is_covered || tls.has_identity;
   TcpDoor door;
   door.ledger = std::make_shared<FdLedger>();
-  for (const base::Fd& listener : listeners.fds) door.ledger->add(listener.get());
+  for (const base::Fd& listener : listeners.sockets) door.ledger->add(listener.get());
   door.address = to_string(listeners.locator);
   door.readable_address = readable(listeners.locator);
   door.chosen = listeners.chosen;
@@ -134,7 +134,7 @@ Result<TcpDoor> open_tcp_door(const Params& params, const Context& context) {
     return peer && peer->host == host;
   };
   HAWSER_TRY_ASSIGN(door.network,
-                    TcpNetwork::open(options, door.ledger, std::move(listeners.fds), host, std::move(tls)));
+                    TcpNetwork::open(options, door.ledger, std::move(listeners.sockets), host, std::move(tls)));
   return door;
 }
 

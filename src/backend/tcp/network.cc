@@ -63,51 +63,12 @@ Status cannot_prove(const std::string& candidate) {
       .with_scope(Scope::kPath);
 }
 
-/// All addresses at one port (0: any).
-Result<TcpListeners> listen_at_port(const TcpOptions& options, std::uint16_t port) {
-  TcpListeners listeners;
-  Status failed;
-  const bool asks = std::ranges::any_of(options.listen, is_wildcard);
-  const std::vector<InterfaceAddress> here = asks ? interfaces_here() : std::vector<InterfaceAddress>();
-  for (base::SocketAddress address : options.listen) {
-    address.set_port(port);
-    auto fd = listen_at(address, options);
-    if (!fd && options.port == 0 && port != 0) {  // The port that the first address got is taken here.
-      address.set_port(0);
-      fd = listen_at(address, options);
-    }
-    if (!fd) {
-      if (options.listen_given || options.port != 0) return fd.error();
-      failed = fd.error();
-      listeners.warnings.push_back(std::string(failed.message()));
-      continue;
-    }
-    port = address.port();
-    listeners.chosen += (listeners.chosen.empty() ? "listens at " : ", ") + base::to_string(address);
-    if (const std::string beyond = add_places(listeners.locator, address, here); !beyond.empty()) {
-      listeners.warnings.push_back(too_many_places("tcp", beyond));
-    }
-    listeners.fds.push_back(*std::move(fd));
-  }
-  if (listeners.fds.empty()) return failed;
-  HAWSER_TRY_ASSIGN(listeners.locator.host, base::this_host());
-  listeners.locator.is_covered = options.security == Security::kEncrypt;
-  listeners.chosen += "; peers are told " + readable(listeners.locator);
-  for (const std::string& one : options.left_out) listeners.chosen += "; left out: " + one;
-  return listeners;
-}
-
 }  // namespace
 
 Result<TcpListeners> tcp_listen(const TcpOptions& options) {
-  for (std::uint16_t port = options.port;; ++port) {
-    Result<TcpListeners> listeners = listen_at_port(options, port);
-    const bool taken = !listeners && listeners.error().code() == Code::kBusy;
-    if (!taken || options.port == options.port_last) return listeners;
-    if (port < options.port_last) continue;
-    return Status(Code::kBusy, base::format("tcp: all ports from {} to {} are in use", options.port, options.port_last))
-        .with_advice("choose another range of `port`, or 0 for any that is free");
-  }
+  const bool is_covered = options.security == Security::kEncrypt;
+  return open_listeners<base::Fd>("tcp", options, is_covered,
+                                  [&](base::SocketAddress& address) { return listen_at(address, options); });
 }
 
 Result<std::unique_ptr<TcpNetwork>> TcpNetwork::open(const TcpOptions& options, std::shared_ptr<FdLedger> ledger,

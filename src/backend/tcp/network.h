@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/places/listeners.h"
 #include "backend/places/locator.h"
 #include "backend/stream/stream.h"
 #include "backend/tcp/covered_stream.h"
@@ -17,12 +18,7 @@
 namespace hawser::backend {
 
 /// Sockets that listen, and where they can be reached.
-struct TcpListeners {
-  std::vector<base::Fd> fds;
-  Locator locator;
-  std::vector<std::string> warnings;
-  std::string chosen;  ///< For the log: where it listens, what peers are told, what was left out.
-};
+using TcpListeners = Listeners<base::Fd>;
 
 /// Errors: kBusy (the port is in use), kInvalid (no such address here), with advice.
 Result<TcpListeners> tcp_listen(const TcpOptions& options);

@@ -16,7 +16,7 @@
 #include <sstream>
 
 #ifdef HAWSER_WITH_QUIC
-#include "backend/quic/ngtcp2_library.h"
+#include "backend/quic/factory.h"
 #endif
 #include "base/address.h"
 #include "base/far_end.h"
@@ -128,8 +128,8 @@ Finding encryption() {
 /// Good either way: nobody has the backend quic who did not ask for it.
 Finding quic() {
 #ifdef HAWSER_WITH_QUIC
-  const auto library = backend::quic::ngtcp2();
-  const std::string found = library ? "ngtcp2 " + (*library)->version_text : library.error().to_string();
+  const auto library = backend::quic_library();
+  const std::string found = library ? "ngtcp2 " + *library : library.error().to_string();
   const char* const remedy =
       library ? "" : "sudo apt-get install " HAWSER_NGTCP2_PACKAGES "   (" HAWSER_NGTCP2_SYSTEM ")";
 #else

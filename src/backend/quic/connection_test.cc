@@ -611,7 +611,7 @@ TEST_F(QuicMove, APeerThatIsGoneIsGivenUpThoughAddressesChange) {
   EXPECT_GE(port, 2003) << "it tried until the acceptor's ids were used up";
 }
 
-// Looking for another address costs calls of the kernel: an opener that is answered, or waits for nothing, has no reason.
+// Looking for another address costs calls of the kernel: an opener that is answered, or asks nothing, has no reason.
 TEST_F(QuicMove, OneLostDatagramIsNoReasonToLookForAnotherAddress) {
   TestPair pair(27, {.latency = std::chrono::milliseconds(20)});
   ASSERT_TRUE(meet(pair));

@@ -206,7 +206,8 @@ Duration message_p99_beside_bulk(double lost) {
 TEST_F(QuicConnection, LostBulkDelaysAMessageByOneRoundTripAtMost) {
   constexpr Duration kRoundTrip = 2 * kLatency;
   const Duration quiet = message_p99_beside_bulk(0);
-  EXPECT_EQ(quiet, kLatency);
+  EXPECT_GE(quiet, kLatency);
+  EXPECT_LE(quiet, kLatency + std::chrono::microseconds(50)) << "pacing, which later versions of ngtcp2 do to the ns";
   for (const double lost : {0.01, 0.05}) EXPECT_LE(message_p99_beside_bulk(lost), quiet + kRoundTrip) << lost;
 }
 

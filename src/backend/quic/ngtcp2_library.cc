@@ -34,13 +34,13 @@ Result<Ngtcp2> open_both() {
   HAWSER_TRY_ASSIGN(const base::Dylib binding, open_one(kBinding));
   Ngtcp2 table;
   Status missing;
-#define HAWSER_NGTCP2_BIND(name) core.bind("ngtcp2_" #name, &table.name, &missing);
   core.bind("ngtcp2_version", &table.version, &missing);
   if (missing.ok()) {
     const ngtcp2_info* const info = table.version(0);  // Of any version.
     table.version_text = info->version_str;
     HAWSER_TRY(is_new_enough(core.name(), info->version_num, table.version_text));
   }
+#define HAWSER_NGTCP2_BIND(name) core.bind("ngtcp2_" #name, &table.name, &missing);
   HAWSER_NGTCP2_FUNCTIONS(HAWSER_NGTCP2_BIND)
   HAWSER_NGTCP2_VERSION_FUNCTIONS(HAWSER_NGTCP2_BIND)
 #undef HAWSER_NGTCP2_BIND

@@ -33,7 +33,11 @@ set(opened "libgnutls30, libmicrohttpd12, libibverbs1, libcurl4")
 set(CPACK_DEBIAN_LIBHAWSER0_PACKAGE_NAME libhawser0)
 set(CPACK_DEBIAN_LIBHAWSER0_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_LIBHAWSER0_PACKAGE_RECOMMENDS "libgnutls30")
-set(CPACK_DEBIAN_LIBHAWSER0_PACKAGE_SUGGESTS "libmicrohttpd12, libibverbs1, libcurl4, libngtcp2-9, libngtcp2-crypto-gnutls2")
+list(JOIN HAWSER_NGTCP2_PACKAGES ", " quic)  # Of the version that this build opens; none without the backend.
+set(CPACK_DEBIAN_LIBHAWSER0_PACKAGE_SUGGESTS "libmicrohttpd12, libibverbs1, libcurl4")
+if(quic)
+  string(APPEND CPACK_DEBIAN_LIBHAWSER0_PACKAGE_SUGGESTS ", ${quic}")
+endif()
 set(CPACK_DEBIAN_LIBHAWSER0_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_LIBHAWSER0_DESCRIPTION "data movement for AI inference and training (library)
  Hawser moves KV-cache blocks, weights and gradients between host memory, GPU

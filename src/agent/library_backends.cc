@@ -18,8 +18,8 @@ backend::Factory quic_or_why_not() {
   return backend::quic_factory();
 #else
   const auto open = [](const backend::Context&, const Params&) -> Result<std::unique_ptr<backend::Backend> > {
-    return Status(Code::kUnsupported, "this build has no QUIC: it was made without the headers of ngtcp2 0.12")
-        .with_advice("use tcp, which is encrypted between hosts, too; or build on Debian 12 with libngtcp2-dev");
+    return Status(Code::kUnsupported, "this build has no QUIC: it was made without the headers of ngtcp2 0.12, or 1.11")
+        .with_advice("use tcp, which is encrypted between hosts, too; or build on Debian 12 or 13 with libngtcp2-dev");
   };
   return {.name = "quic", .default_rank = 0, .open = open};
 #endif

@@ -15,8 +15,10 @@
 #include <cstring>
 #include <sstream>
 
+#ifdef HAWSER_WITH_QUIC
+#include "backend/quic/factory.h"
+#endif
 #include "base/address.h"
-#include "base/dylib.h"
 #include "base/far_end.h"
 #include "base/fd.h"
 #include "base/format.h"
@@ -125,13 +127,17 @@ Finding encryption() {
 
 /// Good either way: nobody has the backend quic who did not ask for it.
 Finding quic() {
-  const auto core = base::Dylib::open({"libngtcp2.so.9"});
-  const auto binding = base::Dylib::open({"libngtcp2_crypto_gnutls.so.2"});
-  const bool is_here = core && binding;
-  return {"network.quic", Verdict::kOk,
-          is_here ? core->name() + ", " + binding->name() : "not here: " + (core ? binding : core).error().to_string(),
-          "the backend quic, for who asks for it by name; tcp is encrypted between hosts without it",
-          is_here ? "" : "sudo apt-get install libngtcp2-9 libngtcp2-crypto-gnutls2   (Debian 12)"};
+#ifdef HAWSER_WITH_QUIC
+  const auto library = backend::quic_library();
+  const std::string found = library ? "ngtcp2 " + *library : library.error().to_string();
+  const char* const remedy =
+      library ? "" : "sudo apt-get install " HAWSER_NGTCP2_PACKAGES "   (" HAWSER_NGTCP2_SYSTEM ")";
+#else
+  const std::string found = "this build has no QUIC";
+  const char* const remedy = "";
+#endif
+  return {"network.quic", Verdict::kOk, found,
+          "the backend quic, for who asks for it by name; tcp is encrypted between hosts without it", remedy};
 }
 
 /// This check reads the variable alone. The check `backend` opens an agent by the whole configuration.

@@ -102,4 +102,9 @@ Result<std::unique_ptr<Backend>> open_quic(const Context& context, const Params&
 // No rank: only who asks for it by name gets it.
 Factory quic_factory() { return {.name = "quic", .default_rank = 0, .open = open_quic}; }
 
+Result<std::string> quic_library() {
+  HAWSER_TRY_ASSIGN(const Ngtcp2* library, ngtcp2());
+  return library->version_text;
+}
+
 }  // namespace hawser::backend

@@ -108,13 +108,13 @@ ngtcp2_callbacks Connection::callbacks(const Ngtcp2& library) {
   table.get_new_connection_id = make_id;
   table.remove_connection_id = drop_id;
   table.recv_stateless_reset = forgotten;
-  table.path_validation = path_checked;
+  table.path_validation = on_path_validation<path_checked>;
   return table;
 }
 
 ngtcp2_settings Connection::settings(Instant now) const {
-  ngtcp2_settings settings;
-  library_.settings_default_versioned(NGTCP2_SETTINGS_VERSION, &settings);
+  ngtcp2_settings settings = {};
+  library_.settings_default_versioned(kSettingsVersion, &settings);
   settings.initial_ts = stamp(now);
   settings.cc_algo = algorithm(options_.congestion);
   settings.max_tx_udp_payload_size = options_.datagram_max;
@@ -127,8 +127,8 @@ ngtcp2_settings Connection::settings(Instant now) const {
 }
 
 ngtcp2_transport_params Connection::params() const {
-  ngtcp2_transport_params params;
-  library_.transport_params_default_versioned(NGTCP2_TRANSPORT_PARAMS_VERSION, &params);
+  ngtcp2_transport_params params = {};
+  library_.transport_params_default_versioned(kParamsVersion, &params);
   const std::uint64_t first = is_opener_ ? kOpenersWindow : kAcceptorsWindow;
   params.initial_max_stream_data_bidi_local = first;
   params.initial_max_stream_data_bidi_remote = first;
@@ -155,15 +155,15 @@ Result<std::unique_ptr<Connection>> Connection::open(ConnectionSet& set, PacketS
 Status Connection::init_opener(std::span<const std::byte> token, Instant now) {
   HAWSER_TRY_ASSIGN(tls_, TlsEnd::open(set_.credentials, tls::End::kOpener));
   ngtcp2_settings its = settings(now);
-  its.token = {.base = const_cast<std::uint8_t*>(raw(token.data())), .len = token.size()};  // It is copied.
+  set_token(its, {raw(token.data()), token.size()});
   const ngtcp2_transport_params given = params();
   const ngtcp2_callbacks table = callbacks(library_);
   // Its socket has no other connection, so it needs no id of its own.
   const ngtcp2_cid acceptor = random_id(kFirstIdBytes), own = {};
   const ngtcp2_path path = path_of(route_);
-  const int error = library_.conn_client_new_versioned(&connection_, &acceptor, &own, &path, NGTCP2_PROTO_VER_V1,
-                                                       NGTCP2_CALLBACKS_VERSION, &table, NGTCP2_SETTINGS_VERSION, &its,
-                                                       NGTCP2_TRANSPORT_PARAMS_VERSION, &given, nullptr, this);
+  const int error =
+      library_.conn_client_new_versioned(&connection_, &acceptor, &own, &path, NGTCP2_PROTO_VER_V1, kCallbacksVersion,
+                                         &table, kSettingsVersion, &its, kParamsVersion, &given, nullptr, this);
   if (error != 0) return Status(Code::kUnsupported, base::format("a QUIC connection: {}", library_.strerror(error)));
   tls_->attach(connection_);
   open_log(acceptor, now);
@@ -188,9 +188,9 @@ Result<std::unique_ptr<Connection>> Connection::accept(ConnectionSet& set, Packe
 Status Connection::init_acceptor(const First& first, Instant now) {
   HAWSER_TRY_ASSIGN(tls_, TlsEnd::open(set_.credentials, tls::End::kAcceptor));
   ngtcp2_settings its = settings(now);
-  if (first.asked_id) its.token = first.head.token;  // It has proven that the address is the opener's.
+  if (first.asked_id) set_token(its, token_of(first.head));  // It has proven that the address is the opener's.
   ngtcp2_transport_params given = params();
-  given.original_dcid = first.asked_id.value_or(first.head.dcid);
+  set_original_id(given, first.asked_id.value_or(first.head.dcid));
   given.retry_scid_present = first.asked_id.has_value() ? 1 : 0;
   if (first.asked_id) given.retry_scid = first.head.dcid;
   const ngtcp2_callbacks table = callbacks(library_);
@@ -199,8 +199,8 @@ Status Connection::init_acceptor(const First& first, Instant now) {
   std::ranges::copy(set_.ids.token({own.data, own.datalen}), given.stateless_reset_token);
   const ngtcp2_path path = path_of(route_);
   const int error = library_.conn_server_new_versioned(&connection_, &first.head.scid, &own, &path, first.head.version,
-                                                       NGTCP2_CALLBACKS_VERSION, &table, NGTCP2_SETTINGS_VERSION, &its,
-                                                       NGTCP2_TRANSPORT_PARAMS_VERSION, &given, nullptr, this);
+                                                       kCallbacksVersion, &table, kSettingsVersion, &its,
+                                                       kParamsVersion, &given, nullptr, this);
   if (error != 0) return Status(Code::kUnsupported, base::format("a QUIC connection: {}", library_.strerror(error)));
   tls_->attach(connection_);
   open_log(given.original_dcid, now);
@@ -220,11 +220,11 @@ void Connection::take(const Route& route, std::span<const std::byte> datagram, I
   const ngtcp2_path path = path_of(from);
   const ngtcp2_pkt_info info = {};
   if (qlog_ != nullptr) qlog_->at(now), qlog_->came(datagram.size());
-  const int error = library_.conn_read_pkt_versioned(connection_, &path, NGTCP2_PKT_INFO_VERSION, &info,
-                                                     raw(datagram.data()), datagram.size(), stamp(now));
+  const int error = library_.conn_read_pkt_versioned(connection_, &path, kPacketVersion, &info, raw(datagram.data()),
+                                                     datagram.size(), stamp(now));
   is_dirty = true;
   if (error != 0) return fail_by(error, now);
-  probes_ = 0;
+  note_heard();
 }
 
 bool Connection::move_to(const Route& route, Instant now) {
@@ -233,33 +233,41 @@ bool Connection::move_to(const Route& route, Instant now) {
   const ngtcp2_path path = path_of(to);
   if (library_.conn_initiate_immediate_migration(connection_, &path, stamp(now)) != 0) return false;
   route_ = route;
-  probes_ = 0;
+  note_heard();
   settle(now);
   return true;
 }
 
 /// ngtcp2 sends to an opener's new address at once, three times what came from there at most. For all others here the
 /// opener is where it was until the new address has answered.
-int Connection::path_checked(ngtcp2_conn*, std::uint32_t, const ngtcp2_path* path, ngtcp2_path_validation_result result,
-                             void* self) {
+int Connection::path_checked(const ngtcp2_path* path, ngtcp2_path_validation_result result, void* self) {
   auto& connection = *static_cast<Connection*>(self);
   if (connection.is_opener_ || result != NGTCP2_PATH_VALIDATION_RESULT_SUCCESS) return 0;
   connection.route_ = {.local = address_from(path->local), .remote = address_from(path->remote)};
   return 0;
 }
 
-std::size_t Connection::probes_sent() const {
-  if (!is_opener_) return 0;  // Nobody asks.
-  ngtcp2_conn_stat stat = {};
-  library_.conn_get_conn_stat_versioned(connection_, NGTCP2_CONN_STAT_VERSION, &stat);
-  return stat.pto_count;
+void Connection::note_heard() {
+  asked_at_ = Instant::max();
+  is_unanswered_ = false;
+}
+
+void Connection::note_asked(Instant now) {
+  if (!is_opener_ || state_ != State::kUp || asked_at_ != Instant::max()) return;
+  if (library_.figures(connection_).bytes_in_flight > 0) asked_at_ = now;
+}
+
+/// QUIC asks anew when an answer stays away for the probe timeout, and then after twice that (RFC 9002, section 6.2).
+void Connection::note_unanswered(Instant now) {
+  if (asked_at_ == Instant::max() || state_ != State::kUp) return;
+  const Duration patience(static_cast<std::int64_t>(2 * library_.conn_get_pto(connection_)));
+  if (now - asked_at_ >= patience) is_unanswered_ = true;
 }
 
 void Connection::on_due(Instant now) {
   if (state_ == State::kEnded) return;
-  const std::size_t before = probes_sent();
   const int error = library_.conn_handle_expiry(connection_, stamp(now));
-  if (probes_sent() > before) ++probes_;
+  note_unanswered(now);
   if (error != 0) {
     fail_by(error, now);
   } else {
@@ -395,7 +403,7 @@ ngtcp2_ssize Connection::write_one(Flow* flow, std::span<std::byte> room, Route*
   ngtcp2_pkt_info info = {};
   ngtcp2_ssize taken = -1;
   const ngtcp2_ssize size = library_.conn_writev_stream_versioned(
-      connection_, &where.path, NGTCP2_PKT_INFO_VERSION, &info, raw(room.data()), room.size(), &taken,
+      connection_, &where.path, kPacketVersion, &info, raw(room.data()), room.size(), &taken,
       is_last ? NGTCP2_WRITE_STREAM_FLAG_FIN : NGTCP2_WRITE_STREAM_FLAG_NONE, flow != nullptr ? flow->id : -1,
       next.empty() ? nullptr : &part, next.empty() ? 0 : 1, stamp(now));
   if (taken >= 0 && flow != nullptr) {
@@ -439,6 +447,7 @@ void Connection::settle(Instant now) {
   }
   pump(nullptr, now);
   static_cast<void>(batch_.flush());
+  note_asked(now);
   if (qlog_ != nullptr && state_ != State::kEnded) qlog_->at(now), qlog_->settle(metrics());
   tell_room();
   drop_over();
@@ -542,7 +551,7 @@ void Connection::leave(Flow& flow, bool abort, Instant now) {
   note_taken(flow.in.size());
   flow.in.clear();
   if (abort) {
-    static_cast<void>(library_.conn_shutdown_stream(connection_, flow.id, kCodeAborted));
+    static_cast<void>(library_.shutdown_stream(connection_, flow.id, kCodeAborted));
     flow.is_end_sent = flow.is_ending = true;
     flow.out_sent = flow.out.size();
   } else {
@@ -579,12 +588,12 @@ void Connection::end(const Status& why) {
 
 void Connection::fail(const Status& why) { end(why); }
 
-void Connection::say_close(const ngtcp2_connection_close_error& error, Instant now) {
+void Connection::say_close(const CloseError& error, Instant now) {
   const std::span<std::byte> room = batch_.room(NGTCP2_MAX_UDP_PAYLOAD_SIZE);
   if (room.empty()) return;
   ngtcp2_pkt_info info = {};
   const ngtcp2_ssize size = library_.conn_write_connection_close_versioned(
-      connection_, nullptr, NGTCP2_PKT_INFO_VERSION, &info, raw(room.data()), room.size(), &error, stamp(now));
+      connection_, nullptr, kPacketVersion, &info, raw(room.data()), room.size(), &error, stamp(now));
   if (size > 0) batch_.add(route_, static_cast<std::size_t>(size));
   if (size > 0 && qlog_ != nullptr) qlog_->at(now), qlog_->sent(static_cast<std::size_t>(size));
   static_cast<void>(batch_.flush());
@@ -592,18 +601,14 @@ void Connection::say_close(const ngtcp2_connection_close_error& error, Instant n
 
 void Connection::close(Instant now, bool abort) {
   if (state_ == State::kEnded) return;
-  ngtcp2_connection_close_error error;
-  library_.connection_close_error_default(&error);
-  library_.connection_close_error_set_application_error(&error, abort ? kCodeAborted : kCodeOrderly, nullptr, 0);
-  say_close(error, now);
+  say_close(library_.close_by_code(abort ? kCodeAborted : kCodeOrderly), now);
   end(Status());
 }
 
 Status Connection::why_closed() const {
   if (is_forgotten_) return disconnected("the peer does not know this QUIC connection any more");
-  ngtcp2_connection_close_error error;
-  library_.conn_get_connection_close_error(connection_, &error);
-  if (error.type == NGTCP2_CONNECTION_CLOSE_ERROR_CODE_TYPE_APPLICATION) {
+  const CloseError error = library_.close_of(connection_);
+  if (error.type == kApplicationClose) {
     return error.error_code == kCodeOrderly ? Status() : disconnected("the peer has aborted the connection");
   }
   const std::string_view reason(reinterpret_cast<const char*>(error.reason), error.reasonlen);
@@ -627,19 +632,16 @@ void Connection::fail_by(int error, Instant now) {
   if (error == NGTCP2_ERR_HANDSHAKE_TIMEOUT) {
     return end(Status(Code::kTimedOut, "nobody answered the QUIC handshake in time").with_scope(Scope::kPath));
   }
-  ngtcp2_connection_close_error close;
-  library_.connection_close_error_default(&close);
   Status why = why_;
   if (error == NGTCP2_ERR_CRYPTO) {
     const std::uint8_t alert = library_.conn_get_tls_alert(connection_);
-    library_.connection_close_error_set_transport_error_tls_alert(&close, alert, nullptr, 0);
+    say_close(library_.close_by_alert(alert), now);
     const char* const name = set_.credentials->gnutls().alert_get_name(static_cast<gnutls_alert_description_t>(alert));
     why = Status(Code::kDenied, base::format("QUIC handshake: {}", name == nullptr ? "it failed" : name));
   } else {
-    library_.connection_close_error_set_transport_error_liberr(&close, error, nullptr, 0);
+    say_close(library_.close_by_error(error), now);
     if (why.ok()) why = Status(Code::kCorrupt, base::format("QUIC: {}", library_.strerror(error)));
   }
-  say_close(close, now);
   end(why.with_scope(Scope::kPath));
 }
 
@@ -651,8 +653,7 @@ std::string Connection::describe() const {
 }
 
 Qlog::Metrics Connection::metrics() const {
-  ngtcp2_conn_stat stat = {};
-  library_.conn_get_conn_stat_versioned(connection_, NGTCP2_CONN_STAT_VERSION, &stat);
+  const ConnectionFigures stat = library_.figures(connection_);
   const auto time_of = [](ngtcp2_duration ns) { return ns > INT64_MAX ? Duration::zero() : Duration(ns); };
   return {.smoothed = time_of(stat.smoothed_rtt),
           .latest = time_of(stat.latest_rtt),
@@ -663,10 +664,10 @@ Qlog::Metrics Connection::metrics() const {
 
 std::string Connection::condition() const {
   if (state_ != State::kUp) return {};
-  ngtcp2_conn_stat stat = {};
-  library_.conn_get_conn_stat_versioned(connection_, NGTCP2_CONN_STAT_VERSION, &stat);
+  const ConnectionFigures stat = library_.figures(connection_);
   return base::format("round trip {} us, {} bytes under way, {} allowed, datagrams of {} bytes",
-                      stat.smoothed_rtt / 1000, stat.bytes_in_flight, stat.cwnd, stat.max_tx_udp_payload_size);
+                      stat.smoothed_rtt / 1000, stat.bytes_in_flight, stat.cwnd,
+                      library_.conn_get_path_max_tx_udp_payload_size(connection_));
 }
 
 }  // namespace hawser::backend::quic

@@ -128,8 +128,8 @@ class Connection {
   void settle(Instant now);
   Instant due() const { return due_; }
   void on_due(Instant now);
-  /// An opener's: nothing came since it asked twice for an answer. Perhaps this host has another address now.
-  bool is_unanswered() const { return is_opener_ && state_ == State::kUp && probes_ >= kProbesUnanswered; }
+  /// An opener's: it asked twice for an answer since something came. Perhaps this host has another address now.
+  bool is_unanswered() const { return is_unanswered_ && state_ == State::kUp; }
   /// An opener's: goes on by that route. False: the peer does not let it, or does not know yet that it may.
   bool move_to(const Route& route, Instant now);
   /// The kernel takes datagrams again.
@@ -166,8 +166,6 @@ class Connection {
   bool is_dirty = false;
 
  private:
-  static constexpr std::size_t kProbesUnanswered = 2;
-
   Connection(ConnectionSet& set, PacketSender& sender, const Route& route, const ConnectionOptions& options);
   Status init_opener(std::span<const std::byte> token, Instant now);
   Status init_acceptor(const First& first, Instant now);
@@ -177,14 +175,16 @@ class Connection {
   ngtcp2_transport_params params() const;
   void pump(Flow* flow, Instant now);
   ngtcp2_ssize write_one(Flow* flow, std::span<std::byte> room, Route* route, Instant now);
-  std::size_t probes_sent() const;
+  void note_heard();
+  void note_asked(Instant now);
+  void note_unanswered(Instant now);
   void note_came(std::size_t bytes);
   void note_taken(std::size_t bytes);
   void tell_room();
   void note_due();
   void end(const Status& why);
   void fail_by(int error, Instant now);
-  void say_close(const ngtcp2_connection_close_error& error, Instant now);
+  void say_close(const CloseError& error, Instant now);
   Status why_closed() const;
   void forget_ids();
   void add_id(const ngtcp2_cid& id);
@@ -206,8 +206,7 @@ class Connection {
   static int make_id(ngtcp2_conn*, ngtcp2_cid* id, std::uint8_t* token, std::size_t size, void* self);
   static int drop_id(ngtcp2_conn*, const ngtcp2_cid* id, void* self);
   static int forgotten(ngtcp2_conn*, const ngtcp2_pkt_stateless_reset*, void* self);
-  static int path_checked(ngtcp2_conn*, std::uint32_t flags, const ngtcp2_path* path,
-                          ngtcp2_path_validation_result result, void* self);
+  static int path_checked(const ngtcp2_path* path, ngtcp2_path_validation_result result, void* self);
 
   ConnectionSet& set_;
   const Ngtcp2& library_;
@@ -223,7 +222,8 @@ class Connection {
   std::vector<std::unique_ptr<Flow>> flows_;
   std::vector<std::string> ids_;
   Instant due_ = Instant::max();
-  std::size_t probes_ = 0;     ///< Sent since something came (RFC 9002, section 6.2).
+  Instant asked_at_ = Instant::max();  ///< An opener's: since then it waits for an answer and nothing came.
+  bool is_unanswered_ = false;
   bool is_forgotten_ = false;  ///< The peer says that it does not know this connection.
   bool is_trusted_ = false;
   std::size_t unread_ = 0;  ///< What came and was not read,

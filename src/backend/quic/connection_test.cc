@@ -206,7 +206,8 @@ Duration message_p99_beside_bulk(double lost) {
 TEST_F(QuicConnection, LostBulkDelaysAMessageByOneRoundTripAtMost) {
   constexpr Duration kRoundTrip = 2 * kLatency;
   const Duration quiet = message_p99_beside_bulk(0);
-  EXPECT_EQ(quiet, kLatency);
+  EXPECT_GE(quiet, kLatency);
+  EXPECT_LE(quiet, kLatency + std::chrono::microseconds(50)) << "pacing, which later versions of ngtcp2 do to the ns";
   for (const double lost : {0.01, 0.05}) EXPECT_LE(message_p99_beside_bulk(lost), quiet + kRoundTrip) << lost;
 }
 
@@ -447,7 +448,7 @@ TEST_F(QuicMove, ATransferGoesOnWhereTheOpenersHostGetsAnotherAddress) {
   EXPECT_NE(pair.acceptor.connection->describe().find("10.0.0.3:1001"), std::string::npos);
   pair.run([] { return false; }, std::chrono::seconds(5));
   for (const TestPair::Side* side : {&pair.opener, &pair.acceptor}) {  // What the new route takes was probed again.
-    EXPECT_NE(side->connection->condition().find("datagrams of 1452 bytes"), std::string::npos)
+    EXPECT_NE(side->connection->condition().find("datagrams of 1444 bytes"), std::string::npos)
         << side->connection->condition();
   }
 }
@@ -609,6 +610,31 @@ TEST_F(QuicMove, APeerThatIsGoneIsGivenUpThoughAddressesChange) {
     return pair.opener.connection->state() == State::kEnded;
   }));
   EXPECT_GE(port, 2003) << "it tried until the acceptor's ids were used up";
+}
+
+// Looking for another address costs calls of the kernel: an opener that is answered, or asks nothing, has no reason.
+TEST_F(QuicMove, OneLostDatagramIsNoReasonToLookForAnotherAddress) {
+  TestPair pair(27, {.latency = std::chrono::milliseconds(20)});
+  ASSERT_TRUE(meet(pair));
+  bool has_looked = false;
+  const auto look = [&] { return has_looked = has_looked || pair.opener.connection->is_unanswered(); };
+  pair.run(look, std::chrono::seconds(30));
+  EXPECT_FALSE(has_looked) << "nothing is waited for";
+  Flow& flow = *pair.opener.connection->open_flow();
+  std::vector<std::byte> word = stream_bytes(2);
+  const iovec first = {word.data(), 1}, second = {word.data() + 1, 1};
+  int lost = 0, to_lose = 1;
+  pair.tap = [&](int to, std::vector<std::byte>&) { return to == 0 || ++lost > to_lose; };
+  EXPECT_EQ(pair.opener.connection->write(flow, {&first, 1}, pair.now()), 1u);
+  pair.run(look, std::chrono::seconds(30));
+  EXPECT_FALSE(has_looked) << "it asked once";
+  EXPECT_GT(lost, to_lose);
+  lost = 0, to_lose = 1000;
+  const Instant began = pair.now();
+  EXPECT_EQ(pair.opener.connection->write(flow, {&second, 1}, pair.now()), 1u);
+  EXPECT_TRUE(pair.run(look, std::chrono::seconds(30)));
+  EXPECT_GT(lost, 2) << "it asked twice";
+  EXPECT_LT(pair.now() - began, std::chrono::milliseconds(500));
 }
 
 // ---- Before anything is proven.

@@ -30,16 +30,16 @@ bool Doorkeeper::is_preface(std::span<const std::byte> token) const {
 }
 
 Doorkeeper::Judged Doorkeeper::judge(const ngtcp2_pkt_hd& first, const Route& route, bool is_crowded, Instant now) {
-  const std::span<const std::byte> token{reinterpret_cast<const std::byte*>(first.token.base), first.token.len};
-  if (!token.empty() && token.front() == std::byte{NGTCP2_CRYPTO_TOKEN_MAGIC_RETRY}) {
+  const std::span<const std::uint8_t> token = token_of(first);
+  if (!token.empty() && token.front() == NGTCP2_CRYPTO_TOKEN_MAGIC_RETRY) {
     ngtcp2_cid asked = {};
     const int error =
-        library_.crypto.verify_retry_token(&asked, first.token.base, first.token.len, retry_secret_.data(),
+        library_.crypto.verify_retry_token(&asked, token.data(), token.size(), retry_secret_.data(),
                                            retry_secret_.size(), first.version, route.remote.get(), route.remote.size,
                                            &first.dcid, static_cast<ngtcp2_duration>(kRetryLife.count()), stamp(now));
     return error == 0 ? Judged{Verdict::kAccept, asked} : Judged{};
   }
-  if (!rules_.secret.is_zero() && is_preface(token)) {
+  if (!rules_.secret.is_zero() && is_preface(std::as_bytes(token))) {
     return {.verdict = is_crowded ? Verdict::kRetry : Verdict::kAccept, .has_card = true};
   }
   return {rules_.secret.is_zero() || rules_.has_identity ? Verdict::kRetry : Verdict::kIgnore};

@@ -20,7 +20,7 @@ class QuicFirst : public testing::Test {
     ngtcp2_pkt_hd head = {};
     head.version = NGTCP2_PROTO_VER_V1;
     head.dcid.datalen = 18;
-    head.token = {.base = reinterpret_cast<std::uint8_t*>(const_cast<std::byte*>(token.data())), .len = token.size()};
+    set_token(head, {reinterpret_cast<const std::uint8_t*>(token.data()), token.size()});
     return head;
   }
   const base::Id128 secret_ = base::random_id128();

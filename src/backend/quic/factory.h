@@ -5,12 +5,17 @@
 //
 // Parameters: listen, port (as tcp's), streams, small, sndbuf, rcvbuf, window, datagram, congestion: docs/quic.md.
 //
-// Thread rule: pure functions.
+// Thread rule: any thread.
+
+#include <string>
 
 #include "backend/backend.h"
 
 namespace hawser::backend {
 
 Factory quic_factory();
+
+/// The version of ngtcp2 that the backend uses here. Errors: kUnsupported (none, or one of another series).
+Result<std::string> quic_library();
 
 }  // namespace hawser::backend

@@ -1,0 +1,106 @@
+#pragma once
+
+// What differs between the versions of ngtcp2 that the backend is built for: 0.12 (libngtcp2.so.9), and 1.11 and later
+// ones (libngtcp2.so.16). Here and in ngtcp2_version.cc the headers' version decides; all others ask these names.
+//
+// Later versions add members to ngtcp2's structures, so functions are told which version of a structure they get. With
+// 1.x it is always that of 1.11: whatever headers were compiled, every later library serves.
+//
+// Thread rule: pure functions.
+
+#include <ngtcp2/ngtcp2.h>
+#include <ngtcp2/ngtcp2_crypto.h>
+#include <ngtcp2/ngtcp2_crypto_gnutls.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace hawser::backend::quic {
+
+#if NGTCP2_VERSION_NUM < 0x010000
+
+// Functions in use that other versions have not, without their prefix.
+#define HAWSER_NGTCP2_VERSION_FUNCTIONS(X)             \
+  X(conn_get_conn_stat_versioned)                      \
+  X(conn_get_connection_close_error)                   \
+  X(connection_close_error_default)                    \
+  X(connection_close_error_set_application_error)      \
+  X(connection_close_error_set_transport_error_liberr) \
+  X(connection_close_error_set_transport_error_tls_alert)
+
+/// The oldest library that serves; each 0.x has an interface of its own.
+inline constexpr int kLeastNumber = NGTCP2_VERSION_NUM;
+inline constexpr const char* kLeastText = NGTCP2_VERSION;
+
+inline constexpr int kPacketVersion = NGTCP2_PKT_INFO_VERSION;
+inline constexpr int kCallbacksVersion = NGTCP2_CALLBACKS_VERSION;
+inline constexpr int kSettingsVersion = NGTCP2_SETTINGS_VERSION;
+inline constexpr int kParamsVersion = NGTCP2_TRANSPORT_PARAMS_VERSION;
+
+using CloseError = ngtcp2_connection_close_error;
+using ConnectionFigures = ngtcp2_conn_stat;
+inline constexpr auto kApplicationClose = NGTCP2_CONNECTION_CLOSE_ERROR_CODE_TYPE_APPLICATION;
+
+inline std::span<const std::uint8_t> token_of(const ngtcp2_pkt_hd& head) { return {head.token.base, head.token.len}; }
+
+/// Of ngtcp2_settings or ngtcp2_pkt_hd. A connection copies it when it is made.
+template <typename Carrier>
+void set_token(Carrier& carrier, std::span<const std::uint8_t> token) {
+  carrier.token = {.base = const_cast<std::uint8_t*>(token.data()), .len = token.size()};
+}
+
+inline void set_original_id(ngtcp2_transport_params& params, const ngtcp2_cid& id) { params.original_dcid = id; }
+
+/// A callback that hands on what all versions tell.
+template <int (*kHear)(const ngtcp2_path*, ngtcp2_path_validation_result, void* self)>
+int on_path_validation(ngtcp2_conn*, std::uint32_t, const ngtcp2_path* path, ngtcp2_path_validation_result result,
+                       void* self) {
+  return kHear(path, result, self);
+}
+
+#else
+
+#define HAWSER_NGTCP2_VERSION_FUNCTIONS(X) \
+  X(ccerr_default)                         \
+  X(ccerr_set_application_error)           \
+  X(ccerr_set_liberr)                      \
+  X(ccerr_set_tls_alert)                   \
+  X(conn_get_ccerr)                        \
+  X(conn_get_conn_info_versioned)
+
+inline constexpr int kLeastNumber = 0x010b00;
+inline constexpr const char* kLeastText = "1.11.0";
+static_assert(NGTCP2_VERSION_NUM >= kLeastNumber, "HawserDependencies.cmake lets no other version in");
+
+inline constexpr int kPacketVersion = NGTCP2_PKT_INFO_V1;
+inline constexpr int kCallbacksVersion = NGTCP2_CALLBACKS_V1;
+inline constexpr int kSettingsVersion = NGTCP2_SETTINGS_V2;
+inline constexpr int kParamsVersion = NGTCP2_TRANSPORT_PARAMS_V1;
+
+using CloseError = ngtcp2_ccerr;
+using ConnectionFigures = ngtcp2_conn_info;
+inline constexpr auto kApplicationClose = NGTCP2_CCERR_TYPE_APPLICATION;
+
+inline std::span<const std::uint8_t> token_of(const ngtcp2_pkt_hd& head) { return {head.token, head.tokenlen}; }
+
+template <typename Carrier>
+void set_token(Carrier& carrier, std::span<const std::uint8_t> token) {
+  carrier.token = token.data();
+  carrier.tokenlen = token.size();
+}
+
+inline void set_original_id(ngtcp2_transport_params& params, const ngtcp2_cid& id) {
+  params.original_dcid = id;
+  params.original_dcid_present = 1;
+}
+
+template <int (*kHear)(const ngtcp2_path*, ngtcp2_path_validation_result, void* self)>
+int on_path_validation(ngtcp2_conn*, std::uint32_t, const ngtcp2_path* path, const ngtcp2_path*,
+                       ngtcp2_path_validation_result result, void* self) {
+  return kHear(path, result, self);
+}
+
+#endif
+
+}  // namespace hawser::backend::quic

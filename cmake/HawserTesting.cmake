@@ -92,7 +92,8 @@ endfunction()
 
 # hawser_fuzz_target(<name> SOURCES <file>... [LIBS <library>...] CORPUS <folder>)
 #   SOURCES define LLVMFuzzerTestOneInput. The preset `asan` makes a libFuzzer binary, which ctest runs for a few
-#   seconds over the corpus; every other preset runs each file of the corpus once. Both are fuzz.<name>.
+#   seconds over the corpus; every other preset runs each input of the corpus once. Both are fuzz.<name>. Inputs are the
+#   files of the folder, and the lines of test/fuzz/found/<name>.hex (tools/fuzz_corpus.py).
 function(hawser_fuzz_target name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "CORPUS" "SOURCES;LIBS")
   get_filename_component(corpus "${arg_CORPUS}" ABSOLUTE)
@@ -100,18 +101,26 @@ function(hawser_fuzz_target name)
     message(FATAL_ERROR "hawser_fuzz_target(${name}): no corpus in ${corpus}")
   endif()
   set(target fuzz_${name})
+  set(lines "${PROJECT_SOURCE_DIR}/test/fuzz/found/${name}.hex")
+  if(NOT EXISTS "${lines}")
+    set(lines "")
+  endif()
   if(HAWSER_FUZZ)
     add_executable(${target} ${arg_SOURCES})
     target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
     target_link_options(${target} PRIVATE -fsanitize=fuzzer)
     set(found "${PROJECT_BINARY_DIR}/corpus/${name}")
     file(MAKE_DIRECTORY "${found}")
+    if(lines)
+      add_custom_command(TARGET ${target} POST_BUILD
+        COMMAND "${Python3_EXECUTABLE}" "${PROJECT_SOURCE_DIR}/tools/fuzz_corpus.py" unpack "${lines}" "${found}")
+    endif()
     hawser_ctest(fuzz.${name} LABEL fuzz TIMEOUT 60
       COMMAND ${target} -error_exitcode=1 -max_total_time=4 -timeout=5 -rss_limit_mb=2048 -max_len=65536
               "-artifact_prefix=${PROJECT_BINARY_DIR}/fuzz_${name}_" "${found}" "${corpus}")
   else()
     add_executable(${target} ${arg_SOURCES} "${PROJECT_SOURCE_DIR}/test/fuzz/corpus_main.cc")
-    hawser_ctest(fuzz.${name} LABEL fuzz TIMEOUT 60 COMMAND ${target} "${corpus}")
+    hawser_ctest(fuzz.${name} LABEL fuzz TIMEOUT 60 COMMAND ${target} "${corpus}" ${lines})
   endif()
   _hawser_use(${target} PRIVATE ${arg_LIBS})
 endfunction()

@@ -31,9 +31,9 @@ void bring_input(Schedule& schedule, const Call& call, Slice to) {
   schedule.end_round();
 }
 
-void broadcast(Schedule& schedule, const Call& call, Algorithm algorithm) {
+void broadcast(Schedule& schedule, const Call& call, Algorithm algorithm, const CostModel& model) {
   if (algorithm == Algorithm::kTwoLevels) {
-    return broadcast_two_levels(schedule, hosts_of(call), call.count, call.element_bytes);
+    return broadcast_two_levels(schedule, hosts_of(call), call.count, call.element_bytes, model);
   }
   const Members me = Members::from_root(call.rank, call.size, call.root);
   if (algorithm == Algorithm::kMapped) return broadcast_mapped(schedule, me, whole(Buffer::kOutput, call.count));
@@ -52,7 +52,7 @@ void reduce_in_order(Schedule& schedule, const Call& call, Slice data) {
   schedule.end_round();
 }
 
-void reduce(Schedule& schedule, const Call& call, Algorithm algorithm) {
+void reduce(Schedule& schedule, const Call& call, Algorithm algorithm, const CostModel& model) {
   const bool is_root = call.rank == call.root;
   if (algorithm == Algorithm::kFixedTree) {
     const Members me = Members::all(call.rank, call.size);
@@ -80,11 +80,12 @@ void reduce(Schedule& schedule, const Call& call, Algorithm algorithm) {
     return gather_direct(schedule, me, 0, blocks, blocks.slice(data.buffer, me.rank), data.buffer);
   }
   if (!call.commutes) return reduce_in_order(schedule, call, data);
-  if (algorithm == Algorithm::kTwoLevels) return reduce_two_levels(schedule, hosts_of(call), data, call.element_bytes);
+  if (algorithm == Algorithm::kTwoLevels)
+    return reduce_two_levels(schedule, hosts_of(call), data, call.element_bytes, model);
   reduce_tree(schedule, Members::from_root(call.rank, call.size, call.root), data);
 }
 
-void all_reduce(Schedule& schedule, const Call& call, Algorithm algorithm) {
+void all_reduce(Schedule& schedule, const Call& call, Algorithm algorithm, const CostModel& model) {
   const Members me = Members::all(call.rank, call.size);
   const Blocks blocks = Blocks::even(call.count, call.size);
   if (algorithm == Algorithm::kFixedTree) {
@@ -95,7 +96,7 @@ void all_reduce(Schedule& schedule, const Call& call, Algorithm algorithm) {
   if (algorithm == Algorithm::kMapped) return all_reduce_mapped(schedule, me, blocks);
   bring_input(schedule, call, whole(Buffer::kOutput, call.count));
   if (algorithm == Algorithm::kTwoLevels) {
-    return all_reduce_two_levels(schedule, hosts_of(call), call.count, call.element_bytes);
+    return all_reduce_two_levels(schedule, hosts_of(call), call.count, call.element_bytes, model);
   }
   if (algorithm == Algorithm::kDoubling) {
     return all_reduce_doubling(schedule, me, whole(Buffer::kOutput, call.count));
@@ -143,11 +144,6 @@ std::uint64_t total(std::span<const std::uint64_t> counts) {
   return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
 }
 
-/// Rounds, and elements sent, combined and read by the rank that has most to do.
-struct Work {
-  double messages = 0, moved = 0, combined = 0, read = 0;
-};
-
 /// To tell where buffers lie is a meeting, too.
 Work work_of_mapped(const Call& call, double count) {
   const double meeting = messages_to_meet(call.size), share = count * (call.size - 1) / call.size;
@@ -161,45 +157,6 @@ Work work_of_mapped(const Call& call, double count) {
     default:
       return {3 * meeting, 0, 0, count};
   }
-}
-
-Work work_of(const Call& call, Algorithm algorithm) {
-  const double ranks = call.size, others = ranks - 1;
-  const double rounds = std::bit_width(call.size - 1);  // ceil(log2(ranks))
-  const bool in_blocks = call.operation == Operation::kAllGather || call.operation == Operation::kReduceScatter ||
-                         call.operation == Operation::kGather || call.operation == Operation::kScatter ||
-                         call.operation == Operation::kAllToAll;
-  const auto count = static_cast<double>(in_blocks ? total(call.counts) : call.count);
-  const double share = count * others / ranks;
-  const bool combines = call.operation == Operation::kReduce || call.operation == Operation::kAllReduce ||
-                        call.operation == Operation::kReduceScatter || call.operation == Operation::kScan ||
-                        call.operation == Operation::kExclusiveScan;
-  const bool goes_back = call.operation == Operation::kAllReduce || call.operation == Operation::kReduce;
-  switch (algorithm) {
-    case Algorithm::kDissemination:
-      return {rounds, 0, 0};
-    case Algorithm::kTree:
-    case Algorithm::kDoubling: {
-      const double extra = algorithm == Algorithm::kDoubling && !std::has_single_bit(call.size) ? 2 : 0;
-      const double steps = rounds + extra;
-      return {steps, steps * count, combines ? steps * count : 0};
-    }
-    case Algorithm::kScatterGather:
-      return {2 * rounds, 2 * share, 0};
-    case Algorithm::kCirculant:
-      return {goes_back ? 2 * rounds : rounds, goes_back ? 2 * share : share, combines ? share : 0};
-    case Algorithm::kFixedTree:
-      return {others + (goes_back ? rounds : 0), goes_back ? 2 * share : share, share};
-    case Algorithm::kDirect:
-      return {others, share, 0};
-    case Algorithm::kMapped:
-      return work_of_mapped(call, count);
-    case Algorithm::kBoards:
-      break;  // See cost_of_boards.
-    case Algorithm::kTwoLevels:
-      break;  // See cost_of_two_levels.
-  }
-  return {};
 }
 
 double cost_of(const Work& work, double element_bytes, const CostModel& model) {
@@ -328,7 +285,7 @@ class Costs {
       : call_(call),
         model_(model),
         // On one level each round waits for the slowest of its messages, and mostly all ranks of a host send to others.
-        one_level_(Hosts::has_levels(call.hosts) ? model.between_hosts(Hosts(call.hosts, 0, 0).ranks_max()) : model) {}
+        one_level_(Hosts::are_several(call.hosts) ? model.between_hosts(Hosts(call.hosts, 0, 0).ranks_max()) : model) {}
 
   double of(Algorithm algorithm) const {
     if (algorithm == Algorithm::kTwoLevels) return cost_of_two_levels(call_, model_);
@@ -358,6 +315,53 @@ std::string_view to_string(Algorithm algorithm) {
       "fixed tree",    "direct", "two levels",         "mapped",   "boards"};
   const auto at = static_cast<std::size_t>(algorithm);
   return at < kNames.size() ? kNames[at] : "unknown";
+}
+
+Work work_of(const Call& call, Algorithm algorithm) {
+  const double ranks = call.size, others = ranks - 1;
+  const double rounds = std::bit_width(call.size - 1);  // ceil(log2(ranks))
+  const bool in_blocks = call.operation == Operation::kAllGather || call.operation == Operation::kReduceScatter ||
+                         call.operation == Operation::kGather || call.operation == Operation::kScatter ||
+                         call.operation == Operation::kAllToAll;
+  const auto count = static_cast<double>(in_blocks ? total(call.counts) : call.count);
+  const double share = count * others / ranks;
+  const bool combines = call.operation == Operation::kReduce || call.operation == Operation::kAllReduce ||
+                        call.operation == Operation::kReduceScatter || call.operation == Operation::kScan ||
+                        call.operation == Operation::kExclusiveScan;
+  const bool goes_back = call.operation == Operation::kAllReduce || call.operation == Operation::kReduce;
+  switch (algorithm) {
+    case Algorithm::kDissemination:
+      return {rounds, 0, 0};
+    case Algorithm::kTree:
+    case Algorithm::kDoubling: {
+      const double extra = algorithm == Algorithm::kDoubling && !std::has_single_bit(call.size) ? 2 : 0;
+      const double steps = rounds + extra;
+      return {steps, steps * count, combines ? steps * count : 0};
+    }
+    case Algorithm::kScatterGather:
+      return {2 * rounds, 2 * share, 0};
+    case Algorithm::kCirculant:
+      return {goes_back ? 2 * rounds : rounds, goes_back ? 2 * share : share, combines ? share : 0};
+    case Algorithm::kFixedTree:
+      return {others + (goes_back ? rounds : 0), goes_back ? 2 * share : share, share};
+    case Algorithm::kDirect:
+      return {others, share, 0};
+    case Algorithm::kMapped:
+      return work_of_mapped(call, count);
+    case Algorithm::kBoards:
+      break;  // See cost_of_boards.
+    case Algorithm::kTwoLevels:
+      break;  // See cost_of_two_levels.
+  }
+  return {};
+}
+
+std::optional<Algorithm> algorithm_named(std::string_view name) {
+  for (std::size_t number = 0; number < kAlgorithms; ++number) {
+    const auto each = static_cast<Algorithm>(number);
+    if (to_string(each) == name) return each;
+  }
+  return std::nullopt;
 }
 
 std::vector<Choice> choices(const Call& call, const CostModel& model) {
@@ -411,7 +415,7 @@ std::uint64_t bytes_on_board(const Call& call, std::uint32_t rank) {
   return count * call.element_bytes;
 }
 
-Schedule make_schedule(const Call& call, Algorithm algorithm) {
+Schedule make_schedule(const Call& call, Algorithm algorithm, const CostModel& model) {
   HAWSER_ASSERT(call.size > 0 && call.rank < call.size && call.root < call.size, "ranks are those of the world");
   Schedule schedule;
   const Members me = Members::all(call.rank, call.size);
@@ -424,13 +428,13 @@ Schedule make_schedule(const Call& call, Algorithm algorithm) {
       }
       break;
     case Operation::kBroadcast:
-      broadcast(schedule, call, algorithm);
+      broadcast(schedule, call, algorithm, model);
       break;
     case Operation::kReduce:
-      reduce(schedule, call, algorithm);
+      reduce(schedule, call, algorithm, model);
       break;
     case Operation::kAllReduce:
-      all_reduce(schedule, call, algorithm);
+      all_reduce(schedule, call, algorithm, model);
       break;
     case Operation::kAllGather:
       all_gather(schedule, call, algorithm);

@@ -85,6 +85,17 @@ TEST(TwoLevels, ABarrierSendsOneMessageARoundFromEachHost) {
   EXPECT_EQ(far, 4U * 2U);
 }
 
+/// Where messages between hosts cost nothing but their bytes, a large all_reduce of leaders goes by few bytes; where they
+/// cost all, by few rounds.
+TEST(TwoLevels, WhatIsDoneOnALevelIsTheModelsChoice) {
+  const auto rounds_by = [](const CostModel& model) {
+    const Call call = large(Operation::kAllReduce, placed(4, 8, false));
+    return make_schedule(call, Algorithm::kTwoLevels, model).rounds();
+  };
+  EXPECT_LT(rounds_by({.far_message_ns = 1e9, .far_byte_ns = 1e-9}),
+            rounds_by({.far_message_ns = 1, .far_byte_ns = 1}));
+}
+
 TEST(TwoLevels, AreChosenWhereRanksShareHostsAndThereAreSeveral) {
   for (const Operation operation :
        {Operation::kBarrier, Operation::kBroadcast, Operation::kReduce, Operation::kAllReduce}) {

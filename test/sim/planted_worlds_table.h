@@ -58,6 +58,7 @@ inline constexpr PlantedBug kPlantedBugs[] = {
      "never_checks",
      sim::Mode::kStream,
      {"though nothing held it up", "goes on, though", "before its deadline"}},
+    {Planted::kOwnCosts, "own_costs", sim::Mode::kStream, {"nothing about it is invalid"}},
     {Planted::kLastGoodClaimed, "last_good_claimed", sim::Mode::kStream, {"did not here"}},
     {Planted::kShrinksAsSeen, "shrinks_as_seen", sim::Mode::kStream, {"other ranks"}},
     {Planted::kQuorumIgnored,

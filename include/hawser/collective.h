@@ -20,10 +20,10 @@ struct CollectiveOptions {
   /// For all_reduce only: the ranks send packed elements (compress.h). All ranks give a compressor, made in the same
   /// way.
   Compressor compress = {};
-  /// Goes by this algorithm and not by the cheapest, by its name in docs/collectives.md ("doubling"). All ranks name the
-  /// same one. kInvalid, listing those that can do the call, where this one cannot. An all_reduce that is compressed
-  /// takes no notice of it. "mapped" and "boards" send messages until the ranks see each other's memory. Empty: the
-  /// cost model chooses.
+  /// The call goes by this algorithm and not by the cheapest: its name in docs/collectives.md, such as "doubling". All
+  /// ranks name the same one. kInvalid, listing those that can do the call, where this one cannot. An all_reduce that is
+  /// compressed takes no notice of it. "mapped" and "boards" send messages until the ranks see each other's memory.
+  /// Empty: the cost model chooses.
   std::string_view algorithm = {};
 };
 

@@ -174,6 +174,8 @@ class HAWSER_API World {
   /// The cost model by which algorithms are chosen, for people: "built in", or who told it and its values. The same
   /// on all ranks, in their groups and in worlds that were shrunk.
   std::string cost_model() const;
+  /// Its values by name, in nanoseconds: "message_ns" and so on.
+  std::vector<std::pair<std::string, double>> costs() const;
   /// Whether the world was opened with another topology than the full one.
   bool is_sparse() const;
   /// Whether the rank is a neighbour of this one in the topology, which has sessions with neighbours only. False for

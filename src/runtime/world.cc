@@ -145,6 +145,13 @@ std::uint32_t World::rank() const { return core_->rank(); }
 std::uint32_t World::size() const { return core_->size(); }
 Peer World::peer(std::uint32_t rank) const { return rank < size() ? core_->ranks()[rank] : Peer(); }
 std::string World::cost_model() const { return to_string(core_->seat()->costs()); }
+std::vector<std::pair<std::string, double>> World::costs() const {
+  std::vector<std::pair<std::string, double>> all;
+  for (const schedule::CostField& field : schedule::kCostFields) {
+    all.emplace_back(field.name, core_->seat()->costs().model.*field.value);
+  }
+  return all;
+}
 bool World::is_sparse() const { return core_->is_sparse(); }
 bool World::has_direct_peer(std::uint32_t rank) const { return core_->has_direct_peer(rank); }
 

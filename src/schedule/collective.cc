@@ -144,6 +144,11 @@ std::uint64_t total(std::span<const std::uint64_t> counts) {
   return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
 }
 
+/// Rounds, and elements sent, combined and read by the rank that has most to do.
+struct Work {
+  double messages = 0, moved = 0, combined = 0, read = 0;
+};
+
 /// To tell where buffers lie is a meeting, too.
 Work work_of_mapped(const Call& call, double count) {
   const double meeting = messages_to_meet(call.size), share = count * (call.size - 1) / call.size;
@@ -157,6 +162,45 @@ Work work_of_mapped(const Call& call, double count) {
     default:
       return {3 * meeting, 0, 0, count};
   }
+}
+
+Work work_of(const Call& call, Algorithm algorithm) {
+  const double ranks = call.size, others = ranks - 1;
+  const double rounds = std::bit_width(call.size - 1);  // ceil(log2(ranks))
+  const bool in_blocks = call.operation == Operation::kAllGather || call.operation == Operation::kReduceScatter ||
+                         call.operation == Operation::kGather || call.operation == Operation::kScatter ||
+                         call.operation == Operation::kAllToAll;
+  const auto count = static_cast<double>(in_blocks ? total(call.counts) : call.count);
+  const double share = count * others / ranks;
+  const bool combines = call.operation == Operation::kReduce || call.operation == Operation::kAllReduce ||
+                        call.operation == Operation::kReduceScatter || call.operation == Operation::kScan ||
+                        call.operation == Operation::kExclusiveScan;
+  const bool goes_back = call.operation == Operation::kAllReduce || call.operation == Operation::kReduce;
+  switch (algorithm) {
+    case Algorithm::kDissemination:
+      return {rounds, 0, 0};
+    case Algorithm::kTree:
+    case Algorithm::kDoubling: {
+      const double extra = algorithm == Algorithm::kDoubling && !std::has_single_bit(call.size) ? 2 : 0;
+      const double steps = rounds + extra;
+      return {steps, steps * count, combines ? steps * count : 0};
+    }
+    case Algorithm::kScatterGather:
+      return {2 * rounds, 2 * share, 0};
+    case Algorithm::kCirculant:
+      return {goes_back ? 2 * rounds : rounds, goes_back ? 2 * share : share, combines ? share : 0};
+    case Algorithm::kFixedTree:
+      return {others + (goes_back ? rounds : 0), goes_back ? 2 * share : share, share};
+    case Algorithm::kDirect:
+      return {others, share, 0};
+    case Algorithm::kMapped:
+      return work_of_mapped(call, count);
+    case Algorithm::kBoards:
+      break;  // See cost_of_boards.
+    case Algorithm::kTwoLevels:
+      break;  // See cost_of_two_levels.
+  }
+  return {};
 }
 
 double cost_of(const Work& work, double element_bytes, const CostModel& model) {
@@ -315,45 +359,6 @@ std::string_view to_string(Algorithm algorithm) {
       "fixed tree",    "direct", "two levels",         "mapped",   "boards"};
   const auto at = static_cast<std::size_t>(algorithm);
   return at < kNames.size() ? kNames[at] : "unknown";
-}
-
-Work work_of(const Call& call, Algorithm algorithm) {
-  const double ranks = call.size, others = ranks - 1;
-  const double rounds = std::bit_width(call.size - 1);  // ceil(log2(ranks))
-  const bool in_blocks = call.operation == Operation::kAllGather || call.operation == Operation::kReduceScatter ||
-                         call.operation == Operation::kGather || call.operation == Operation::kScatter ||
-                         call.operation == Operation::kAllToAll;
-  const auto count = static_cast<double>(in_blocks ? total(call.counts) : call.count);
-  const double share = count * others / ranks;
-  const bool combines = call.operation == Operation::kReduce || call.operation == Operation::kAllReduce ||
-                        call.operation == Operation::kReduceScatter || call.operation == Operation::kScan ||
-                        call.operation == Operation::kExclusiveScan;
-  const bool goes_back = call.operation == Operation::kAllReduce || call.operation == Operation::kReduce;
-  switch (algorithm) {
-    case Algorithm::kDissemination:
-      return {rounds, 0, 0};
-    case Algorithm::kTree:
-    case Algorithm::kDoubling: {
-      const double extra = algorithm == Algorithm::kDoubling && !std::has_single_bit(call.size) ? 2 : 0;
-      const double steps = rounds + extra;
-      return {steps, steps * count, combines ? steps * count : 0};
-    }
-    case Algorithm::kScatterGather:
-      return {2 * rounds, 2 * share, 0};
-    case Algorithm::kCirculant:
-      return {goes_back ? 2 * rounds : rounds, goes_back ? 2 * share : share, combines ? share : 0};
-    case Algorithm::kFixedTree:
-      return {others + (goes_back ? rounds : 0), goes_back ? 2 * share : share, share};
-    case Algorithm::kDirect:
-      return {others, share, 0};
-    case Algorithm::kMapped:
-      return work_of_mapped(call, count);
-    case Algorithm::kBoards:
-      break;  // See cost_of_boards.
-    case Algorithm::kTwoLevels:
-      break;  // See cost_of_two_levels.
-  }
-  return {};
 }
 
 std::optional<Algorithm> algorithm_named(std::string_view name) {

@@ -90,12 +90,7 @@ std::uint64_t bytes_on_board(const Call& call, std::uint32_t rank);
 std::vector<Choice> unmapped_choices(const Call& call, const CostModel& model);
 /// The algorithm of that name, as `to_string` gives it.
 std::optional<Algorithm> algorithm_named(std::string_view name);
-/// Rounds, and elements sent, combined and read by the rank that has most to do. Not of boards and of two levels.
-struct Work {
-  double messages = 0, moved = 0, combined = 0, read = 0;
-};
-Work work_of(const Call& call, Algorithm algorithm);
-/// What this rank does. The algorithm is one of the choices. By the model it chooses what it does on each of two levels.
+/// What this rank does. The algorithm is one of the choices. On each of two levels it goes by what the model says.
 Schedule make_schedule(const Call& call, Algorithm algorithm, const CostModel& model = {});
 
 }  // namespace hawser::schedule

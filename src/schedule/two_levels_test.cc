@@ -85,8 +85,7 @@ TEST(TwoLevels, ABarrierSendsOneMessageARoundFromEachHost) {
   EXPECT_EQ(far, 4U * 2U);
 }
 
-/// Where messages between hosts cost nothing but their bytes, a large all_reduce of leaders goes by few bytes; where they
-/// cost all, by few rounds.
+/// An all_reduce of leaders goes by few rounds where messages between hosts are dear, and by few bytes where bytes are.
 TEST(TwoLevels, WhatIsDoneOnALevelIsTheModelsChoice) {
   const auto rounds_by = [](const CostModel& model) {
     const Call call = large(Operation::kAllReduce, placed(4, 8, false));

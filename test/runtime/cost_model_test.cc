@@ -89,6 +89,7 @@ TEST_F(CostModelTest, OneRankThatHasAFileTellsAllAndGroupsAndShrunkWorldsInherit
   for (const Result<World>& world : worlds) {
     ASSERT_TRUE(world.has_value()) << world.error().to_string();
     EXPECT_TRUE(world->cost_model().starts_with("told by rank 1: message_ns = 1234, ")) << world->cost_model();
+    EXPECT_EQ(world->costs().front(), (std::pair<std::string, double>("message_ns", 1'234)));
   }
   on_all(worlds.size(), [&](std::size_t rank) {
     World& world = *worlds[rank];

@@ -23,6 +23,7 @@
 #include "cli/bench/disturbance.h"
 #include "cli/coll/call.h"
 #include "cli/coll/command.h"
+#include "cli/coll/own_core.h"
 #include "cli/coll/report.h"
 #include "cli/interrupt.h"
 #include "cli/rank_run.h"
@@ -47,7 +48,7 @@ struct CollArguments {
   std::string backend, operation, cost_model, output;
   std::vector<std::string> bytes = {"8", "4K", "64K", "1M", "16M"};
   std::size_t repetitions = 500, rounds = 9;
-  bool mapped = false, tune = false, as_rank = false;
+  bool mapped = false, pin = false, tune = false, as_rank = false;
 };
 
 /// Where a launcher has started it, and the user asks for no ranks.
@@ -122,6 +123,9 @@ Result<Json> measure(const CollArguments& a) {
   HAWSER_TRY_ASSIGN(WorldOptions options, launched_world(sources));
   HAWSER_TRY_ASSIGN(World world, World::open(std::move(options)));
   HAWSER_TRY_ASSIGN(Place place, place_of(world, config));
+  std::optional<OwnCore> core;
+  if (a.pin || a.tune) core.emplace(world.local_rank(), world.local_size());
+  place.pinned = core && core->is_kept();
   Result<Json> report = a.tune ? run_tune(a, world, std::move(place)) : run_bench(a, world, place);
   const Status status = world.shutdown(std::chrono::seconds(10));
   if (report && !status.ok()) return status;
@@ -200,6 +204,7 @@ std::vector<std::string> rank_command(const CollArguments& a, const std::string&
   add("--repetitions", std::to_string(a.repetitions));
   add("--rounds", std::to_string(a.rounds));
   if (a.mapped) words.emplace_back("--mapped");
+  if (a.pin) words.emplace_back("--pin");
   if (a.tune) words.emplace_back("--tune");
   return words;
 }
@@ -275,6 +280,7 @@ void add_bench_coll(Shell& shell, CLI::App& bench) {
       ->check(coll::wrong_size)
       ->capture_default_str();
   command->add_flag("--mapped", a->mapped, "Buffers in memory that the ranks of a host map (World.empty)");
+  command->add_flag("--pin", a->pin, "Each rank keeps to a core of its own, where there are enough (--tune does so)");
   command->add_option("--repetitions", a->repetitions, "Of small operations; fewer of large ones")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();

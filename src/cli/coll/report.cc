@@ -20,6 +20,7 @@ Json begin_report(const Place& place) {
   json["ranks"] = place.hosts.size();
   json["hosts"] = std::set<std::uint32_t>(place.hosts.begin(), place.hosts.end()).size();
   json["backends"] = place.backends;
+  json["pinned"] = place.pinned;
   json["cost_model"] = place.cost_model;
   return json;
 }

@@ -25,6 +25,7 @@ struct Place {
   std::string backends;
   std::string cost_model;  ///< World::cost_model.
   schedule::CostModel model;
+  bool pinned = false;  ///< Rank 0 keeps to a core of its own.
 };
 
 Json bench_json(const Place& place, const std::vector<Measured>& all);

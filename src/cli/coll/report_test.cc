@@ -20,7 +20,7 @@ void expect_fits(const std::string& text) {
 }
 
 Place place(std::vector<std::uint32_t> hosts) {
-  return {.hosts = std::move(hosts), .backends = "shm,tcp", .cost_model = "built in", .model = {}};
+  return {.hosts = std::move(hosts), .backends = "shm,tcp", .cost_model = "built in", .model = {}, .pinned = true};
 }
 
 TEST(CollReport, SetsTheModelBesideTheMeasuredTime) {

@@ -196,7 +196,7 @@ def test_bench_coll():
     assert mapped["algorithm"] == "mapped" and mapped["mapped"], mapped
     tcp = json.loads(run("bench", "coll", "--json", "--operation", "barrier", "--backend", "tcp", *rough).stdout)
     assert tcp["backends"] == "tcp" and tcp["rows"][0]["algorithm"] == "dissemination", tcp
-    wrong = json.loads(run("bench", "coll", "--json", "--backend", "nothing", *rough, expect=11).stdout)
+    wrong = json.loads(run("bench", "coll", "--json", "--backend", "nothing", *rough, expect=12).stdout)
     assert wrong["schema"] == "hawser.bench_coll/1" and not wrong["ok"], wrong
     assert "nothing" in json.dumps(wrong["error"]), wrong
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// Calls of collectives as `hawser collectives` and `hawser bench coll` speak of them: so many bytes of the tensor, or of
-// all ranks' blocks together. And what each would cost, as a sum that a fit can take apart.
+// Calls of collectives as `hawser collectives` and `hawser bench coll` speak of them: so many bytes of the tensor, or
+// of all ranks' blocks together. And what each would cost, as a sum that a fit can take apart.
 //
 // Thread rule: pure functions.
 
@@ -23,8 +23,8 @@ inline constexpr std::uint64_t kElement = 4;  ///< Bytes.
 schedule::Call call_of(schedule::Operation operation, std::uint32_t ranks, std::span<const std::uint32_t> hosts,
                        std::uint64_t bytes);
 
-/// Of each value of the cost model: how often it is in the cost of the call by that algorithm. Not for two levels, whose
-/// cost is no sum.
+/// Of each value of the cost model: how often it is in the cost of the call by that algorithm. Not for two levels,
+/// whose cost is no sum.
 using Parts = std::array<double, schedule::kCostFields.size()>;
 Parts parts_of(const schedule::Call& call, schedule::Algorithm algorithm);
 /// The sum.

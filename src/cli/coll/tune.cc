@@ -64,8 +64,8 @@ std::vector<Planned> plan_between_hosts() {
   return plan;
 }
 
-/// Measures the whole plan in each round, one call after another, so that what disturbs the machine for a while disturbs
-/// one round of each.
+/// Measures the whole plan in each round, one call after another: what disturbs the machine for a while disturbs one
+/// round of each.
 class Rounds {
  public:
   Rounds(World& world, std::vector<Planned> plan, bool far) : world_(world), plan_(std::move(plan)), far_(far) {}

@@ -323,13 +323,18 @@ Few right_ones(const Call& call) {
   return all;
 }
 
+/// Of the host that has most.
+std::uint32_t ranks_of_host(const Call& call) {
+  return Hosts::has_levels(call.hosts) ? Hosts(call.hosts, 0, 0).ranks_max() : 1;
+}
+
 class Costs {
  public:
   Costs(const Call& call, const CostModel& model)
       : call_(call),
         model_(model),
         // On one level each round waits for the slowest of its messages, and mostly all ranks of a host send to others.
-        one_level_(Hosts::are_several(call.hosts) ? model.between_hosts(Hosts(call.hosts, 0, 0).ranks_max()) : model) {}
+        one_level_(Hosts::are_several(call.hosts) ? model.between_hosts(ranks_of_host(call)) : model) {}
 
   double of(Algorithm algorithm) const {
     if (algorithm == Algorithm::kTwoLevels) return cost_of_two_levels(call_, model_);

@@ -52,10 +52,10 @@ struct CollArguments {
 };
 
 /// Where a launcher has started it, and the user asks for no ranks.
-bool is_a_rank(const CollArguments& a) {
-  if (a.as_rank) return true;
+std::optional<std::uint32_t> own_rank(const CollArguments& a) {
   const Result<LaunchedRank> launched = launched_rank(ConfigSources::from_process());
-  return a.ranks == 0 && a.hosts.empty() && launched.has_value();
+  const bool is_one = launched && (a.as_rank || (a.ranks == 0 && a.hosts.empty()));
+  return is_one ? std::optional(launched->rank) : std::nullopt;
 }
 
 Result<Place> place_of(const World& world, const LoadedConfig& config) {
@@ -176,12 +176,11 @@ int show(const CollArguments& a, const Json& report) {
   return kExitOk;
 }
 
-int be_a_rank(const CollArguments& a) {
+int be_a_rank(const CollArguments& a, std::uint32_t rank) {
   const Result<Json> report = measure(a);
   if (!a.as_rank) {
     if (!report) return fail(kBenchColl, a.common.json, report.error());
-    const Result<LaunchedRank> launched = launched_rank(ConfigSources::from_process());
-    return launched && launched->rank == 0 ? show(a, *report) : kExitOk;
+    return rank == 0 ? show(a, *report) : kExitOk;
   }
   Json told = report ? *report : document(kBenchColl);
   if (!report) {
@@ -245,8 +244,10 @@ int run_coll(const CollArguments& a) {
     return fail(kBenchColl, a.common.json,
                 Status(Code::kInvalid, "--output is for the file of --tune").with_advice("--json prints the figures"));
   }
-  if (const Status place = check_output(a.output); !place.ok()) return fail(kBenchColl, a.common.json, place);
-  if (is_a_rank(a)) return be_a_rank(a);
+  const std::optional<std::uint32_t> rank = own_rank(a);
+  const Status place = rank.value_or(0) == 0 ? check_output(a.output) : Status();
+  if (!place.ok()) return fail(kBenchColl, a.common.json, place);
+  if (rank) return be_a_rank(a, *rank);
   catch_interrupts();
   const auto before = bench::read_cpu();
   Result<Json> report = run_ranks(a);

@@ -10,6 +10,7 @@
 #include "cli/quantiles.h"
 #include "cli/table.h"
 #include "cli/units.h"
+#include "cli/wrap.h"
 
 namespace hawser::cli::coll {
 namespace {
@@ -169,10 +170,11 @@ Json tune_json(const Place& place, const Tuned& tuned) {
 
 std::string to_text(const Json& report) {
   const auto hosts = report.at("hosts").get<std::uint64_t>();
-  std::string text =
+  const std::string where =
       fmt::format("{} ranks on {}; backends {}; cost model {}\n\n", report.at("ranks").get<std::uint64_t>(),
                   hosts == 1 ? "one host" : fmt::format("{} hosts", hosts), report.at("backends").get<std::string>(),
                   report.at("cost_model").get<std::string>());
+  std::string text = wrap(where);
   text += report.contains("tune") ? tune_text(report) : bench_text(report);
   if (report.contains("others_cpu") && report.at("others_cpu").get<double>() >= bench::kDisturbedShare) {
     text += fmt::format("Disturbed: other programs had {:.0f}% of this host's cores meanwhile.\n",

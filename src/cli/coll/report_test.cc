@@ -44,6 +44,14 @@ TEST(CollReport, SetsTheModelBesideTheMeasuredTime) {
   expect_fits(text);
 }
 
+TEST(CollReport, AToldModelIsFolded) {
+  Place told = place({0, 0});
+  told.cost_model =
+      "told by rank 0: message_ns = 1441, byte_ns = 0.1056, combined_byte_ns = 0.05277, read_byte_ns = 0.07444, "
+      "board_ns = 1501, far_message_ns = 40000, far_byte_ns = 0.35";
+  expect_fits(to_text(bench_json(told, {})));
+}
+
 TEST(CollReport, SaysThatTheMachineWasDisturbed) {
   Json report = bench_json(place({0, 0}), {});
   report["others_cpu"] = 0.34;

@@ -3,7 +3,8 @@
 
 usage: tools/manpages.py PROGRAM FOLDER [--date YYYY-MM-DD]
 
-Writes FOLDER/hawser.1 and one page for each command, hawser-<command>.1, from `PROGRAM --help` and `PROGRAM <command> --help`.
+Writes FOLDER/hawser.1 and one page for each command, hawser-<command>.1, from `PROGRAM --help` and `PROGRAM <command> --help`;
+hawser-<command>-<command>.1 for a command below another.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import pathlib
 import re
 import subprocess
 import sys
+from typing import Callable
 
 
 def escape(text: str) -> str:
@@ -83,15 +85,24 @@ def help_of(program: str, *command: str) -> str:
     return subprocess.run([program, *command, "--help"], check=True, capture_output=True, text=True, timeout=60).stdout
 
 
+def helps_of(ask: Callable[..., str], *command: str) -> dict[tuple[str, ...], str]:
+    """The help of the command and of all below it, by their words."""
+    text = ask(*command)
+    found = {command: text}
+    for line in sections_of(text).get("Subcommands", []):
+        if below := re.match(r"  (\S+)", line):
+            found |= helps_of(ask, *command, below[1])
+    return found
+
+
 def write_pages(program: str, folder: pathlib.Path, date: str) -> list[str]:
     version = subprocess.run([program, "--version"], check=True, capture_output=True, text=True, timeout=60).stdout.strip()
-    top = help_of(program)
-    commands = [re.match(r"  (\S+)", line)[1] for line in sections_of(top)["Subcommands"] if re.match(r"  \S", line)]
+    pages = helps_of(lambda *command: help_of(program, *command))
     folder.mkdir(parents=True, exist_ok=True)
-    names = ["hawser"] + [f"hawser-{command}" for command in commands]
-    for name, command in zip(names, [[]] + [[command] for command in commands]):
-        others = [other for other in names if other != name] if not command else ["hawser"]
-        (folder / f"{name}.1").write_text(page(name, version, date, help_of(program, *command), others))
+    names = ["-".join(("hawser", *command)) for command in pages]
+    for name, (command, text) in zip(names, pages.items()):
+        others = [other for other in names if other != name] if not command else ["-".join(("hawser", *command[:-1]))]
+        (folder / f"{name}.1").write_text(page(name, version, date, text, others))
     return names
 
 

@@ -44,6 +44,12 @@ class Pages(unittest.TestCase):
         self.assertIn("hawser thing '.dots' \\e\\en\n", self.page)
         self.assertNotIn("\n.not", self.page)
 
+    def test_commands_below_others_have_pages(self):
+        helps = {(): "Top\n\nSubcommands:\n  bench                       Text\n  run  Text\n",
+                 ("bench",): "Bench\n\nSubcommands:\n  coll                        Long text that\n                              goes on\n",
+                 ("bench", "coll"): "Coll\n", ("run",): "Run\n"}
+        self.assertEqual(manpages.helps_of(lambda *command: helps[command]), helps)
+
     def test_roff_takes_it(self):
         if not shutil.which("groff"):
             self.skipTest("no groff here")

@@ -56,6 +56,8 @@ typedef struct hawser_world_options {
                               ranks are processes; else full. */
   const char* token_file;  /* A file with a secret that the seed has, too; `seed` needs no ticket then. Null:
                               HAWSER_TOKEN_FILE, if set, where the seed is the environment's. */
+  const char* cost_model;  /* A file of `hawser bench coll --tune`; one rank that has it tells the others. Null: the
+                              option cost_model of `settings` and the environment. "": none. Since HAWSER_C_ABI 10. */
 } hawser_world_options;
 
 typedef struct hawser_world_info {

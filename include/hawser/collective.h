@@ -5,6 +5,7 @@
 // Thread rule: values.
 
 #include <cstddef>
+#include <string_view>
 
 #include <hawser/compress.h>
 #include <hawser/export.h>
@@ -19,6 +20,11 @@ struct CollectiveOptions {
   /// For all_reduce only: the ranks send packed elements (compress.h). All ranks give a compressor, made in the same
   /// way.
   Compressor compress = {};
+  /// The call goes by this algorithm and not by the cheapest: its name in docs/collectives.md, such as "doubling". All
+  /// ranks name the same one. kInvalid, listing those that can do the call, where this one cannot. An all_reduce that
+  /// is compressed takes no notice of it. "mapped" and "boards" send messages until the ranks see each other's memory.
+  /// Empty: the cost model chooses.
+  std::string_view algorithm = {};
 };
 
 /// Elements of this rank.

@@ -51,6 +51,7 @@ struct ConfigValue {
 struct LoadedConfig {
   AgentOptions options;
   EtcdOptions etcd;                   ///< What the options etcd.* say, for who opens an etcd of its own.
+  std::string cost_model;             ///< For WorldOptions::cost_model.
   std::vector<ConfigValue> values;    ///< All options of the table, then the backends' parameters.
   std::vector<std::string> warnings;  ///< Unknown options, each with its place.
 };
@@ -83,8 +84,8 @@ HAWSER_API std::string launched_token_file(const ConfigSources& sources);
 /// HAWSER_TOPOLOGY, for WorldOptions::topology: a text of parse_topology. The full one where it is not set.
 HAWSER_API Result<Topology> launched_topology(const ConfigSources& sources);
 /// For World::open (include <hawser/world.h>): rank, size and seed as the launcher tells, a name that tells
-/// this run's world from others, the topology, and the agent's options of `sources`. Errors: those of launched_rank,
-/// launched_topology and load_config.
+/// this run's world from others, the topology, the cost model, and the agent's options of `sources`. Errors: those of
+/// launched_rank, launched_topology and load_config.
 HAWSER_API Result<WorldOptions> launched_world(const ConfigSources& sources);
 
 HAWSER_NAMESPACE_END

@@ -92,6 +92,11 @@ struct WorldOptions {
   /// Empty: none. `open` ends with kDenied on a rank whose token is another than the seed's; other ranks notice
   /// nothing.
   std::string token_file = {};
+  /// A file that `hawser bench coll --tune` wrote: what messages and bytes cost, by which the algorithms of collectives
+  /// are chosen (docs/collectives.md). `open` tells it to all ranks, so one rank that has it is enough. Where two ranks
+  /// are given files with different values, `open` ends with kInvalid on all of them. Errors on this rank: kNotFound,
+  /// kInvalid naming the place in the file. Empty, on all ranks: the model that is built in.
+  std::string cost_model = {};
   /// A thread of the library makes all progress. Without it only calls of this rank that wait do: others wait for it
   /// while it computes, and a rank that hangs is not found out. For as many ranks as cores. `local` is always driven.
   bool driven = true;
@@ -130,6 +135,8 @@ class HAWSER_API Request {
   Status status() const;
   /// The received message, once the receive ended well.
   Received received() const;
+  /// By which algorithm a collective went, once it is over: a name of docs/collectives.md. Empty: it is no collective.
+  std::string_view algorithm() const;
   /// The bytes of a receive that was given no buffer, or of a call's answer. They live as long as the request.
   std::span<const std::byte> bytes() const;
   void cancel();
@@ -164,6 +171,11 @@ class HAWSER_API World {
   std::uint32_t size() const;
   /// The peer behind a rank; empty where there is no such rank.
   Peer peer(std::uint32_t rank) const;
+  /// The cost model by which algorithms are chosen, for people: "built in", or who told it and its values. The same
+  /// on all ranks, in their groups and in worlds that were shrunk.
+  std::string cost_model() const;
+  /// Its values by name, in nanoseconds: "message_ns" and so on.
+  std::vector<std::pair<std::string, double>> costs() const;
   /// Whether the world was opened with another topology than the full one.
   bool is_sparse() const;
   /// Whether the rank is a neighbour of this one in the topology, which has sessions with neighbours only. False for

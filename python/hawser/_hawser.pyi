@@ -364,10 +364,11 @@ class World:
     @staticmethod
     def local(size: int, *, name: str = "world", backends: Iterable[str] | None = None,
               timeout: Seconds = None, topology: str | Iterable[tuple[int, int]] = "full",
-              quorum: str | None = None, recovery: str = "manual") -> list[World]:
+              quorum: str | None = None, recovery: str = "manual",
+              cost_model: str | os.PathLike[str] | None = None) -> list[World]:
         """
         All ranks in this process, by rank; each takes a thread, or the calls with an i. `topology` is "full",
-        "regular:K", "hypercube", or a list of edges. `recovery` and `quorum`: as of `open`.
+        "regular:K", "hypercube", or a list of edges. `recovery`, `quorum` and `cost_model`: as of `open`.
         """
 
     @staticmethod
@@ -375,7 +376,7 @@ class World:
              name: str | None = None, backends: Iterable[str] | None = None, driven: bool = True,
              timeout: Seconds = None, store: Any = None, seed: str | None = None, token_file: str | None = None,
              topology: str | Iterable[tuple[int, int]] | None = None, quorum: str | None = None,
-             recovery: str = "manual") -> World:
+             recovery: str = "manual", cost_model: str | os.PathLike[str] | None = None) -> World:
         """
         One rank of several processes, which find one another in a directory. Returns when all are ready. A value
         that the caller leaves out is read from the environment of `hawser run`, mpirun, torchrun or srun. `driven=False`: only calls
@@ -387,19 +388,26 @@ class World:
         given). With `quorum` "majority" only more than half of the ranks that are not proven dead may shrink the world.
         `recovery`, the same on all ranks, is what happens by itself once a rank has failed: "manual", nothing;
         "automatic", the world is shrunk, by majority unless `quorum` is "none", and `recovered` gives the next one;
-        "abort", all operations of the world end.
+        "abort", all operations of the world end. `cost_model` (HAWSER_COST_MODEL) is a file of
+        `hawser bench coll --tune`, by which the algorithms of collectives are chosen; the ranks tell one another, so one
+        that has it is enough.
         """
 
     @staticmethod
     def _local(size: int, *, name: str = "world", backends: Iterable[str] | None = None,
                timeout: Seconds = None, topology: str = "full", quorum: str | None = None,
-               recovery: str = "manual") -> list[World]: ...
+               recovery: str = "manual", cost_model: str | None = None) -> list[World]: ...
 
     @staticmethod
     def _open(size: int | None, rank: int | None, directory: Directory | str | None = None, *, name: str | None,
               backends: Iterable[str] | None = None, driven: bool, timeout: Seconds = None,
               store: Any = None, seed: str | None = None, token_file: str | None = None,
-              topology: str | None = None, quorum: str | None = None, recovery: str = "manual") -> World: ...
+              topology: str | None = None, quorum: str | None = None, recovery: str = "manual",
+              cost_model: str | None = None) -> World: ...
+
+    @property
+    def cost_model(self) -> str:
+        """By what the algorithms of collectives are chosen: 'built in', or which rank told it, and its values."""
 
     @property
     def rank(self) -> int: ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
 import weakref
 from typing import Any, AsyncIterator, Generator, NamedTuple, Optional, Sequence
 
@@ -202,13 +203,15 @@ def _topology_text(topology: Any) -> str:
 
 
 def _local(size: int, *, name: str = "world", backends: Any = None, timeout: Any = None,
-           topology: Any = "full", quorum: Optional[str] = None, recovery: str = "manual") -> list[_hawser.World]:
+           topology: Any = "full", quorum: Optional[str] = None, recovery: str = "manual",
+           cost_model: Any = None) -> list[_hawser.World]:
     """
     All ranks in this process, by rank; each takes a thread, or the calls with an i. `topology` is "full", "regular:K",
-    "hypercube", or a list of edges. `recovery` and `quorum`: as of `open`.
+    "hypercube", or a list of edges. `recovery`, `quorum` and `cost_model`: as of `open`.
     """
     made = _hawser.World._local(size, name=name, backends=backends, timeout=timeout,
-                                topology=_topology_text(topology), quorum=quorum, recovery=recovery)
+                                topology=_topology_text(topology), quorum=quorum, recovery=recovery,
+                                cost_model=None if cost_model is None else os.fspath(cost_model))
     _worlds.update(made)
     return made
 
@@ -216,7 +219,8 @@ def _local(size: int, *, name: str = "world", backends: Any = None, timeout: Any
 def _open(size: Optional[int] = None, rank: Optional[int] = None, directory: Any = None, *,
           name: Optional[str] = None, backends: Any = None, driven: bool = True, timeout: Any = None,
           store: Any = None, seed: Optional[str] = None, token_file: Optional[str] = None,
-          topology: Any = None, quorum: Optional[str] = None, recovery: str = "manual") -> _hawser.World:
+          topology: Any = None, quorum: Optional[str] = None, recovery: str = "manual",
+          cost_model: Any = None) -> _hawser.World:
     """
     One rank of several processes, which find one another in a directory. Returns when all are ready. A value that
     the caller leaves out is read from the environment of `hawser run`, mpirun, torchrun or srun. `driven=False`: only calls of this
@@ -228,11 +232,13 @@ def _open(size: Optional[int] = None, rank: Optional[int] = None, directory: Any
     "majority" only more than half of the ranks that are not proven dead may shrink the world. `recovery`, the same on
     all ranks, is what happens by itself once a rank has failed: "manual", nothing; "automatic", the world is shrunk, by
     majority unless `quorum` is "none", and `recovered` gives the next one; "abort", all operations of the world end.
+    `cost_model` (HAWSER_COST_MODEL) is a file of `hawser bench coll --tune`, by which the algorithms of collectives are
+    chosen; the ranks tell one another, so one that has it is enough.
     """
     made = _hawser.World._open(size, rank, directory, name=name, backends=backends, driven=driven, timeout=timeout,
                                store=store, seed=seed, token_file=token_file,
                                topology=None if topology is None else _topology_text(topology), quorum=quorum,
-                               recovery=recovery)
+                               recovery=recovery, cost_model=None if cost_model is None else os.fspath(cost_model))
     _worlds.add(made)
     return made
 

@@ -104,6 +104,7 @@ enum class Planted : std::uint8_t {
   kBoardSlotTaken,     ///< A rank writes into a slot of its board before all others have read what stands there.
   kBoardAsksOnce,      ///< A rank that was woken for its boards, and has to sleep again, does not ask for a bell again.
   kBoardDigestUnread,  ///< What a rank wrote on its board is taken for the same collective without a look.
+  kOwnCosts,           ///< A rank chooses algorithms by the cost model that it was given, not by that of all.
   kLastGoodClaimed,    ///< A collective counts as good though one before it did not end well.
   kShrinksAsSeen,      ///< A shrunk world's ranks are those that this rank holds for alive.
   kQuorumIgnored,      ///< Ranks without a quorum go on.

@@ -5,7 +5,8 @@
 #include <cstdio>
 #include <memory>
 
-#include "base/quantity.h"
+#include "cli/coll/call.h"
+#include "cli/coll/origin.h"
 #include "cli/collectives_view.h"
 #include "cli/command.h"
 #include "cli/json_out.h"
@@ -15,53 +16,33 @@ namespace hawser::cli {
 namespace {
 
 constexpr std::uint32_t kModelRanksMax = 65'536;
-constexpr std::uint64_t kBytesMax = std::uint64_t{1} << 50;
 
 constexpr const char* kCollectivesExamples =
     "  hawser collectives --ranks 8\n"
     "  hawser collectives --ranks 16 --hosts 2 --operation all_reduce --bytes 8,64K,16M\n"
+    "  hawser collectives --ranks 8 --cost-model costs.toml\n"
     "  hawser collectives --ranks 8 --json | jq '.rows[] | {operation, bytes, by: .choices[0].algorithm}'";
 
 struct CollectivesArguments {
   Common common;
   std::uint32_t ranks = 8, hosts = 1;
   std::vector<std::string> bytes = {"8", "4K", "64K", "1M", "64M"};
-  std::string operation;
+  std::string operation, cost_model;
   bool reproducible = false;
 };
 
-/// Nothing: there is none of that name. `names` gets those that there are.
-std::optional<schedule::Operation> operation_named(std::string_view name, std::string* names = nullptr) {
-  std::optional<schedule::Operation> found;
-  for (int number = 0; number <= static_cast<int>(schedule::Operation::kExclusiveScan); ++number) {
-    const auto each = static_cast<schedule::Operation>(number);
-    if (schedule::to_string(each) == name) found = each;
-    if (names != nullptr) *names += fmt::format("{}{}", names->empty() ? "" : ", ", schedule::to_string(each));
-  }
-  return found;
-}
-
-std::string wrong_operation(const std::string& name) {
-  std::string names;
-  return operation_named(name, &names) ? "" : fmt::format("'{}' is none of {}", name, names);
-}
-
-std::string wrong_size(const std::string& text) {
-  const auto size = base::parse_size(text);
-  if (!size) return fmt::format("'{}' is not {}", text, base::kSizeForm);
-  return *size <= kBytesMax ? "" : fmt::format("'{}' is above {}", text, base::format_size(kBytesMax));
-}
-
 int run_collectives(const CollectivesArguments& a) {
-  std::vector<std::uint64_t> sizes;
-  for (const std::string& text : a.bytes) sizes.push_back(base::parse_size(text).value_or(0));
   if (a.hosts > a.ranks) {
     return fail("collectives", a.common.json,
                 Status(Code::kInvalid, fmt::format("{} hosts have no {} ranks between them", a.hosts, a.ranks))
                     .with_advice("give at least as many --ranks as --hosts"));
   }
-  const CollectivesReport report =
-      collectives_report(a.ranks, a.hosts, sizes, operation_named(a.operation), a.reproducible);
+  const Result<LoadedConfig> config = configuration(a.common.config);
+  if (!config) return fail("collectives", a.common.json, config.error());
+  const Result<coll::CostOrigin> costs = coll::cost_origin(a.cost_model.empty() ? config->cost_model : a.cost_model);
+  if (!costs) return fail("collectives", a.common.json, costs.error());
+  const CollectivesReport report = collectives_report(a.ranks, a.hosts, coll::sizes_of(a.bytes),
+                                                      coll::operation_named(a.operation), a.reproducible, *costs);
   if (a.common.json) {
     print(to_json(report));
   } else {
@@ -85,10 +66,14 @@ void add_collectives(Shell& shell) {
       ->capture_default_str();
   command->add_option("--bytes", a->bytes, "Sizes, several by commas: of the tensor, or of all ranks' blocks together")
       ->delimiter(',')
-      ->check(wrong_size)
+      ->check(coll::wrong_size)
       ->capture_default_str();
-  command->add_option("--operation", a->operation, "One of them alone, such as all_reduce")->check(wrong_operation);
+  command->add_option("--operation", a->operation, "One of them alone, such as all_reduce")
+      ->check(coll::wrong_operation);
   command->add_flag("--reproducible", a->reproducible, "Results with the same bits from any algorithm and placement");
+  command->add_option("--cost-model", a->cost_model,
+                      "Choose by this file of `hawser bench coll --tune` (default: the option cost_model; else what is "
+                      "built in)");
   on_run(shell, command, [a] { return run_collectives(*a); });
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cli/coll/call.h"
 #include "cli/table.h"
 #include "cli/units.h"
 
@@ -12,31 +13,7 @@ namespace {
 
 using What = schedule::Operation;
 
-constexpr std::uint64_t kElement = 4;
 constexpr std::size_t kOthersMax = 3;  ///< In a line of text.
-
-schedule::Call call_of(What operation, std::uint32_t ranks, std::uint32_t hosts, std::uint64_t bytes) {
-  schedule::Call call{.operation = operation, .size = ranks, .element_bytes = kElement};
-  const std::uint64_t count = (bytes + kElement - 1) / kElement;
-  switch (operation) {
-    case What::kBarrier:
-      break;
-    case What::kAllGather:
-    case What::kReduceScatter:
-    case What::kGather:
-    case What::kScatter:
-    case What::kAllToAll:
-      call.counts.assign(ranks, (count + ranks - 1) / ranks);
-      call.in_counts = call.counts;
-      break;
-    default:
-      call.count = count;
-  }
-  call.may_be_mapped = call.may_use_boards = hosts == 1;
-  const std::uint32_t of_a_host = (ranks + hosts - 1) / hosts;
-  for (std::uint32_t rank = 0; hosts > 1 && rank < ranks; ++rank) call.hosts.push_back(rank / of_a_host);
-  return call;
-}
 
 std::string others_text(const std::vector<schedule::Choice>& choices) {
   std::string text;
@@ -51,17 +28,20 @@ std::string others_text(const std::vector<schedule::Choice>& choices) {
 }  // namespace
 
 CollectivesReport collectives_report(std::uint32_t ranks, std::uint32_t hosts, std::span<const std::uint64_t> bytes,
-                                     std::optional<What> operation, bool reproducible) {
-  CollectivesReport report{.ranks = ranks, .hosts = hosts, .reproducible = reproducible};
+                                     std::optional<What> operation, bool reproducible, const coll::CostOrigin& costs) {
+  CollectivesReport report{.ranks = ranks, .hosts = hosts, .reproducible = reproducible, .costs = costs};
+  const std::uint32_t of_a_host = (ranks + hosts - 1) / hosts;
+  std::vector<std::uint32_t> host_of;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) host_of.push_back(rank / of_a_host);
   for (int number = 0; number <= static_cast<int>(What::kExclusiveScan); ++number) {
     const auto each = static_cast<What>(number);
     if (operation && *operation != each) continue;
     for (const std::uint64_t size : bytes) {
       const bool is_empty = each == What::kBarrier;
-      schedule::Call call = call_of(each, ranks, hosts, size);
+      schedule::Call call = coll::call_of(each, ranks, host_of, size);
       call.reproducible = reproducible;
       report.rows.push_back(
-          {.operation = each, .bytes = is_empty ? 0 : size, .choices = schedule::choices(call, schedule::CostModel())});
+          {.operation = each, .bytes = is_empty ? 0 : size, .choices = schedule::choices(call, costs.model)});
       if (is_empty) break;
     }
   }
@@ -74,11 +54,7 @@ Json to_json(const CollectivesReport& report) {
   json["ranks"] = report.ranks;
   json["hosts"] = report.hosts;
   json["reproducible"] = report.reproducible;
-  const schedule::CostModel model;
-  json["model"] = {
-      {"message_ns", model.message_ns},     {"byte_ns", model.byte_ns},   {"combined_byte_ns", model.combined_byte_ns},
-      {"read_byte_ns", model.read_byte_ns}, {"board_ns", model.board_ns}, {"far_message_ns", model.far_message_ns},
-      {"far_byte_ns", model.far_byte_ns}};
+  json["model"] = coll::to_json(report.costs);
   json["rows"] = Json::array();
   for (const CollectiveRow& row : report.rows) {
     Json choices = Json::array();
@@ -106,9 +82,9 @@ std::string to_text(const CollectivesReport& report) {
   const std::string where = report.hosts == 1 ? "one host" : fmt::format("{} hosts", report.hosts);
   std::string text = fmt::format("{} ranks on {}, as the model has it{}\n\n", report.ranks, where,
                                  report.reproducible ? "; reproducible" : "");
-  text += table.to_string();
+  text += table.to_string() + "\n" + coll::to_text(report.costs);
   if (report.hosts == 1) {
-    text += "\nMapped: where the buffers lie in memory of World.empty. ";
+    text += "Mapped: where the buffers lie in memory of World.empty. ";
     text += "Boards: once all ranks see all boards.\n";
   }
   return text;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/coll/origin.h"
 #include "cli/json_out.h"
 #include "schedule/collective.h"
 
@@ -23,13 +24,15 @@ struct CollectiveRow {
 struct CollectivesReport {
   std::uint32_t ranks = 0, hosts = 0;
   bool reproducible = false;
+  coll::CostOrigin costs;  ///< By which the choices are made.
   std::vector<CollectiveRow> rows;
 };
 
 /// A rank's host is its number ÷ (ranks per host). `bytes` are those of the tensor, of blocks of all ranks together,
 /// in elements of 4 bytes. No operation: all of them.
 CollectivesReport collectives_report(std::uint32_t ranks, std::uint32_t hosts, std::span<const std::uint64_t> bytes,
-                                     std::optional<schedule::Operation> operation, bool reproducible);
+                                     std::optional<schedule::Operation> operation, bool reproducible,
+                                     const coll::CostOrigin& costs = {});
 
 Json to_json(const CollectivesReport& report);
 /// At most 100 columns.

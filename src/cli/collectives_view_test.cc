@@ -22,6 +22,20 @@ TEST(CollectivesView, TellsTheCheapestAndTheOthers) {
   EXPECT_GT(told["model"]["message_ns"], 0);
 }
 
+TEST(CollectivesView, ChoosesByTheModelThatItIsGivenAndSaysWhereThatIsFrom) {
+  const auto report = [](const coll::CostOrigin& costs) {
+    return collectives_report(4, 1, kSizes, schedule::Operation::kAllReduce, false, costs);
+  };
+  const coll::CostOrigin other = {.model = {.board_ns = 1e9}, .from = "measured (m.toml)"};
+  EXPECT_NE(report(other).rows[0].choices[0].algorithm, schedule::Algorithm::kBoards);
+  EXPECT_NE(to_text(report(other)).find("Cost model: measured (m.toml)\n"), std::string::npos);
+  EXPECT_NE(to_text(report(other)).find(" board 1e+09\n"), std::string::npos) << to_text(report(other));
+  EXPECT_NE(to_text(report({})).find("Cost model: built in\n"), std::string::npos);
+  EXPECT_EQ(to_json(report(other))["model"]["from"], "measured (m.toml)");
+  EXPECT_EQ(to_json(report({}))["model"]["from"], "built in");
+  EXPECT_EQ(to_json(report(other))["model"]["board_ns"], 1e9);
+}
+
 TEST(CollectivesView, SeveralHostsHaveTwoLevelsAndNoSharedMemory) {
   const CollectivesReport report = collectives_report(16, 2, kSizes, schedule::Operation::kAllReduce, false);
   for (const CollectiveRow& row : report.rows) {

@@ -9,8 +9,14 @@ namespace hawser::cli {
 
 CLI::App* add_command(Shell& shell, const std::string& name, const std::string& description,
                       const std::string& examples, Common& common) {
-  CLI::App* command = shell.root.add_subcommand(name, description);
-  command->add_flag("--json", common.json, fmt::format("Print one JSON object (schema hawser.{}/1)", name));
+  return add_subcommand(shell.root, name, description, examples, common);
+}
+
+CLI::App* add_subcommand(CLI::App& parent, const std::string& name, const std::string& description,
+                         const std::string& examples, Common& common) {
+  CLI::App* command = parent.add_subcommand(name, description);
+  const std::string schema = parent.get_parent() == nullptr ? name : fmt::format("{}_{}", parent.get_name(), name);
+  command->add_flag("--json", common.json, fmt::format("Print one JSON object (schema hawser.{}/1)", schema));
   command->add_option("--config", common.config, "A TOML file (default: the one that HAWSER_CONFIG names, or none)");
   command->footer(fmt::format("\nExamples:\n{}\n{}", examples, exit_code_help()));
   return command;
@@ -28,7 +34,9 @@ void tell_warnings(const LoadedConfig& config) {
 }
 
 void on_run(Shell& shell, CLI::App* command, std::function<int()> body) {
-  command->callback([&shell, body = std::move(body)] { shell.exit_code = body(); });
+  command->callback([&shell, command, body = std::move(body)] {
+    if (command->get_subcommands().empty()) shell.exit_code = body();
+  });
 }
 
 namespace {

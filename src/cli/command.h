@@ -29,11 +29,14 @@ struct Common {
 /// A subcommand with --json and --config, its description and examples (one a line) in --help.
 CLI::App* add_command(Shell& shell, const std::string& name, const std::string& description,
                       const std::string& examples, Common& common);
+/// The same below another command: its name in messages is that of both, "bench coll".
+CLI::App* add_subcommand(CLI::App& parent, const std::string& name, const std::string& description,
+                         const std::string& examples, Common& common);
 /// The configuration in force: defaults, file, environment.
 Result<LoadedConfig> configuration(const std::string& file, ConfigSources::Texts overrides = {});
 /// Prints what the configuration warns of to stderr.
 void tell_warnings(const LoadedConfig& config);
-/// Runs `body` when the command was given, and keeps its exit code.
+/// Runs `body` when the command was given, without one of those below it, and keeps its exit code.
 void on_run(Shell& shell, CLI::App* command, std::function<int()> body);
 
 /// Options with units; what does not parse is a usage error that names the option.

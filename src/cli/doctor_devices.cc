@@ -63,9 +63,9 @@ Finding backend_finding(const BackendReport& report) {
 
 /// Asks the directory for a key that nobody has.
 void check_directory(Directory& directory, Findings& findings) {
-  constexpr Duration kPatience = std::chrono::seconds(3);
+  constexpr Duration kDeviceWait = std::chrono::seconds(3);
   const Clock& clock = Clock::steady();
-  const Instant from = clock.now(), end = from + kPatience;
+  const Instant from = clock.now(), end = from + kDeviceWait;
   const auto answer =
       agent::inner::ask(directory, directory.get("hawser/doctor"), end, [] { std::this_thread::yield(); });
   const bool is_good = answer && (answer->status.ok() || answer->status.code() == Code::kNotFound);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "base/shown.h"
@@ -18,8 +19,10 @@ std::string exit_code_help() {
 }
 
 Json document(std::string_view command) {
+  std::string name(command);
+  std::ranges::replace(name, ' ', '_');
   Json json;
-  json["schema"] = fmt::format("hawser.{}/1", command);
+  json["schema"] = fmt::format("hawser.{}/1", name);
   return json;
 }
 

@@ -13,7 +13,7 @@ namespace hawser::cli {
 
 using Json = nlohmann::ordered_json;  // Keys keep the order in which they were written.
 
-/// An object with its schema: {"schema": "hawser.<command>/1"}.
+/// An object with its schema: {"schema": "hawser.<command>/1"}, with _ for blanks in the command.
 Json document(std::string_view command);
 
 /// Code, message and all that stands beside them, with the chain of causes; null when good.

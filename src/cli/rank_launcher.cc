@@ -17,7 +17,7 @@
 namespace hawser::cli {
 namespace {
 
-constexpr std::string_view kOurs = "HAWSER_";
+constexpr std::string_view kOurs = "HAWSER_", kCostModel = "HAWSER_COST_MODEL";
 
 /// HAWSER_* of this process, which travel to other hosts.
 RankProcess::Environment own_variables() {
@@ -133,6 +133,9 @@ std::uint32_t RankLauncher::local_rank_of(std::uint32_t rank) const {
 
 RankProcess::Environment RankLauncher::environment_of(std::uint32_t rank) const {
   RankProcess::Environment variables = is_remote(rank) ? own_variables() : RankProcess::Environment();
+  // The file lies on this host; a rank of this host tells the others what is in it.
+  const bool is_told = std::ranges::any_of(place_, [this](std::size_t place) { return !remote_[place]; });
+  if (is_remote(rank) && is_told) std::erase_if(variables, [](const auto& each) { return each.first == kCostModel; });
   put(&variables, "HAWSER_WORLD_RANK", std::to_string(rank));
   put(&variables, "HAWSER_WORLD_LOCAL_RANK", std::to_string(local_rank_of(rank)));
   put(&variables, "HAWSER_WORLD_SIZE", std::to_string(options_.ranks));

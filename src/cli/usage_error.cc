@@ -64,6 +64,25 @@ std::string unknown_option(const CLI::App& command, const std::vector<std::strin
   return {};
 }
 
+/// Within the command of that name, or one below it.
+UsageError explain_in(const CLI::App& command, const std::string& name, const std::vector<std::string>& rest,
+                      const CLI::ParseError& error) {
+  const std::vector<std::string> below = command_names(command);
+  const bool goes_on = !rest.empty() && std::ranges::find(below, rest.front()) != below.end();
+  if (goes_on) {
+    return explain_in(*command.get_subcommand(rest.front()), name + " " + rest.front(), {rest.begin() + 1, rest.end()},
+                      error);
+  }
+  const std::string option = unknown_option(command, rest);
+  if (!option.empty()) {
+    return {name, fmt::format("there is no option '{}'.{} {}", base::shown(option),
+                              meant(nearest(option, option_names(command))), help_of(name))};
+  }
+  std::string what = error.what();
+  while (what.ends_with('\n') || what.ends_with('.')) what.pop_back();
+  return {name, fmt::format("{}. {}", base::shown(what), help_of(name))};
+}
+
 }  // namespace
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
@@ -92,16 +111,7 @@ UsageError explain_usage(const CLI::App& root, const std::vector<std::string>& a
     const std::string near = meant(nearest(*first, names));
     return {"", fmt::format("there is no command '{}'.{} {}", base::shown(*first), near, help_of(""))};
   }
-  const CLI::App& command = *root.get_subcommand(*first);
-  const std::vector<std::string> rest(first + 1, arguments.end());
-  const std::string option = unknown_option(command, rest);
-  if (!option.empty()) {
-    return {*first, fmt::format("there is no option '{}'.{} {}", base::shown(option),
-                                meant(nearest(option, option_names(command))), help_of(*first))};
-  }
-  std::string what = error.what();
-  while (what.ends_with('\n') || what.ends_with('.')) what.pop_back();
-  return {*first, fmt::format("{}. {}", base::shown(what), help_of(*first))};
+  return explain_in(*root.get_subcommand(*first), *first, {first + 1, arguments.end()}, error);
 }
 
 }  // namespace hawser::cli

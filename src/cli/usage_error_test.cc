@@ -26,7 +26,8 @@ class UsageErrorTest : public testing::Test {
     serve->add_option("--listen", listen_, "");
     serve->add_option("-n,--number", number_, "");
     serve->add_option("--folder", listen_, "")->required();
-    app_.add_subcommand("ping", "");
+    CLI::App* ping = app_.add_subcommand("ping", "");
+    ping->add_subcommand("far", "")->add_option("--rounds", number_, "");
     app_.require_subcommand(1);
   }
   UsageError explain(std::vector<std::string> words) {
@@ -56,6 +57,15 @@ TEST_F(UsageErrorTest, NamesTheWordAndWhatIsNear) {
             "there is no option '--lisen'. Did you mean '--listen'? `hawser serve --help` shows what it takes.");
   EXPECT_EQ(explain({"serve", "--lisen=x"}).text, option.text);
   EXPECT_NE(explain({"serve", "-x"}).text.find("there is no option '-x'."), std::string::npos);
+}
+
+TEST_F(UsageErrorTest, ACommandBelowAnotherIsNamedByBoth) {
+  const UsageError option = explain({"ping", "far", "--round", "3"});
+  EXPECT_EQ(option.command, "ping far");
+  EXPECT_EQ(option.text,
+            "there is no option '--round'. Did you mean '--rounds'? `hawser ping far --help` shows what it takes.");
+  EXPECT_NE(explain({"ping", "far", "--rounds", "x"}).text.find("`hawser ping far --help`"), std::string::npos);
+  EXPECT_EQ(explain({"ping", "--rounds", "x"}).command, "ping");
 }
 
 TEST_F(UsageErrorTest, OtherMistakesAreToldInTheParsersWords) {

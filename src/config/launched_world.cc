@@ -14,6 +14,7 @@ Result<WorldOptions> launched_world(const ConfigSources& sources) {
   options.size = launched.size;
   options.rank = launched.rank;
   options.agent = std::move(config.options);
+  options.cost_model = std::move(config.cost_model);
   options.seed = launched_seed(sources);
   options.token_file = launched_token_file(sources);
   HAWSER_TRY_ASSIGN(options.topology, launched_topology(sources));

@@ -10,12 +10,14 @@ TEST(LaunchedWorld, IsThatOfTheLauncher) {
                                                                        {"HAWSER_WORLD_SIZE", "3"},
                                                                        {"HAWSER_SEED", "seed@10.0.0.1:7000#ticket"},
                                                                        {"HAWSER_TOPOLOGY", "regular:2"},
+                                                                       {"HAWSER_COST_MODEL", "/etc/costs.toml"},
                                                                        {"HAWSER_DEADLINE", "7s"}}});
   ASSERT_TRUE(options) << options.error().to_string();
   EXPECT_EQ(options->rank, 2u);
   EXPECT_EQ(options->size, 3u);
   EXPECT_EQ(options->seed, "seed@10.0.0.1:7000#ticket");
   EXPECT_EQ(options->agent.default_deadline, std::chrono::seconds(7));
+  EXPECT_EQ(options->cost_model, "/etc/costs.toml");
   EXPECT_EQ(options->name, "world");
   EXPECT_EQ(options->topology, Topology::regular(2));
 }

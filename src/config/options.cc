@@ -61,6 +61,8 @@ template <auto kMember>
 auto& member(auto& draft) {
   if constexpr (requires { draft.*kMember; }) {
     return draft.*kMember;
+  } else if constexpr (requires { draft.config.*kMember; }) {
+    return draft.config.*kMember;
   } else if constexpr (requires { draft.config.options.*kMember; }) {
     return draft.config.options.*kMember;
   } else if constexpr (requires { draft.config.options.identity.*kMember; }) {
@@ -278,6 +280,10 @@ constexpr Option kOptions[] = {
                                   "Names of agents that identities may have beside those that their certificates say."),
     duration<&IdentityOptions::look>("identity.look", "HAWSER_IDENTITY_LOOK",
                                      "How often the identity's files are looked at again."),
+    text<&LoadedConfig::cost_model>(
+        "cost_model", "HAWSER_COST_MODEL", "the path of a file",
+        "What `hawser bench coll --tune` measured, by which worlds choose the algorithms of collectives. One rank that "
+        "has it tells all others; empty on all: the model that is built in."),
     {"adopt", "HAWSER_ADOPT", "a switch: true or false (on, off, yes, no, 1, 0)",
      "Whole pages of registered private memory are re-mapped in place as shared, so that peers of this host map them; "
      "see below.",

@@ -34,7 +34,7 @@ std::byte* Collective::place(const schedule::Slice& slice) {
 
 void Collective::make_schedule() {
   algorithm = schedule::unmapped_choices(call, model)[0].algorithm;
-  schedule = schedule::make_schedule(call, algorithm);
+  schedule = schedule::make_schedule(call, algorithm, model);
 }
 
 /// False: it takes the schedule by messages to tell whether the buffers are right. Mostly it does not.
@@ -119,6 +119,7 @@ void Collective::begin_by_messages(Instant now) {
 
 bool Collective::goes_by_schedule(Instant now) {
   if (room != nullptr && schedule.rounds() == 0) make_schedule();
+  taken = algorithm;
   if (Recorder* const recorder = mailbox->recorder()) {
     recorder->change_algorithm(recorded, static_cast<std::uint32_t>(algorithm) + 1);
   }

@@ -52,6 +52,8 @@ class Collective final : public Operation, public Listener, public BoardUser {
   schedule::Schedule schedule;
   /// How that came to be, for the record.
   schedule::Algorithm algorithm = schedule::Algorithm::kDirect;
+  /// By which it went, once it is over.
+  schedule::Algorithm taken = schedule::Algorithm::kDirect;
   /// The ranks may read each other's buffers, and tell each other first whether they do. Else they go by `schedule`.
   std::unique_ptr<MappedCall> mapped;
   /// It may go by boards, as `call`. Else it gets a schedule, as the model says.

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "base/shown.h"
 #include "base/try.h"
 #include "reduce/compressor.h"
 #include "runtime/digest.h"
@@ -57,7 +58,21 @@ Status CollectiveMaker::check(const CollectiveCall& call) const {
   return {};
 }
 
-std::shared_ptr<Collective> CollectiveMaker::build(CollectiveCall call, const CollectiveOptions& options) const {
+Result<schedule::Algorithm> CollectiveMaker::choose(const schedule::Call& call,
+                                                    const CollectiveOptions& options) const {
+  if (options.algorithm.empty()) return schedule::cheapest(call, site_.model);
+  const auto wanted = schedule::algorithm_named(options.algorithm);
+  std::string names;
+  for (const schedule::Choice& choice : schedule::choices(call, site_.model)) {
+    if (wanted == choice.algorithm) return choice.algorithm;
+    names.append(names.empty() ? "" : ", ").append(schedule::to_string(choice.algorithm));
+  }
+  return Status(Code::kInvalid, std::string(schedule::to_string(call.operation)) + ": the algorithm '" +
+                                    base::shown(options.algorithm) + "' cannot do this call")
+      .with_advice("it may go by " + names);
+}
+
+CollectiveMaker::Made CollectiveMaker::build(CollectiveCall call, const CollectiveOptions& options) const {
   schedule::Call& what = call.call;
   const std::uint64_t bytes = size_of(call.type);
   what.element_bytes = bytes;
@@ -65,10 +80,10 @@ std::shared_ptr<Collective> CollectiveMaker::build(CollectiveCall call, const Co
   if (!site_.is_sparse && !is_one_host_) what.hosts = hosts_;
   const bool is_packed = call.how != 0;  // In memory of this library's own.
   what.may_be_mapped = what.may_use_boards = is_one_host_ && !site_.is_sparse && !is_packed;
-  const schedule::Algorithm algorithm = schedule::cheapest(what, site_.model);
+  HAWSER_TRY_ASSIGN(const schedule::Algorithm algorithm, choose(what, options));
   if (algorithm == schedule::Algorithm::kTwoLevels) call.how += hosts_digest_;
   auto made = std::make_shared<Collective>();
-  made->algorithm = algorithm;
+  made->algorithm = made->taken = algorithm;
   if (algorithm == schedule::Algorithm::kMapped) {
     made->algorithm = schedule::unmapped_choices(what, site_.model)[0].algorithm;
     made->mapped = site_.map(call);
@@ -84,7 +99,7 @@ std::shared_ptr<Collective> CollectiveMaker::build(CollectiveCall call, const Co
   made->flight = flight_of(call, algorithm);
   put_text(made->flight.world_name, site_.name);
   made->digest = digest_of(call, algorithm);
-  if (made->room == nullptr) made->schedule = schedule::make_schedule(what, made->algorithm);
+  if (made->room == nullptr) made->schedule = schedule::make_schedule(what, made->algorithm, site_.model);
   made->ranks = site_.ranks;
   made->mailbox = site_.mailbox;
   made->elements.input = static_cast<const std::byte*>(call.input);
@@ -155,7 +170,7 @@ CollectiveMaker::Made CollectiveMaker::make_together(std::span<const Tensor> ten
   call.call.has_input_in_output = true;
   call.input = call.output = all->data();
   call.how = how.value();
-  std::shared_ptr<Collective> made = build(std::move(call), options);
+  HAWSER_TRY_ASSIGN(std::shared_ptr<Collective> made, build(std::move(call), options));
   made->elements.finish = [all, bytes, own = std::vector<Tensor>(tensors.begin(), tensors.end()),
                            average = std::move(made->elements.finish)]() -> Status {
     if (average) {
@@ -196,15 +211,17 @@ CollectiveMaker::Made CollectiveMaker::compress(const CollectiveCall& call, cons
   for (const char letter : options.compress.name()) how.add(static_cast<unsigned char>(letter));
   const bool averages = *call.op == ReduceOp::kAvg;
   how.add(averages ? 1 : 0);
-  std::shared_ptr<Collective> made = build({.call = {.operation = What::kAllGather,
-                                                     .rank = site_.rank,
-                                                     .size = size(),
-                                                     .counts = std::vector<std::uint64_t>(size(), bytes),
-                                                     .has_input_in_output = true},
-                                            .input = own,
-                                            .output = parts->data(),
-                                            .how = how.value()},
-                                           {});
+  Made built = build({.call = {.operation = What::kAllGather,
+                               .rank = site_.rank,
+                               .size = size(),
+                               .counts = std::vector<std::uint64_t>(size(), bytes),
+                               .has_input_in_output = true},
+                      .input = own,
+                      .output = parts->data(),
+                      .how = how.value()},
+                     {});
+  if (!built) return built;
+  const std::shared_ptr<Collective>& made = *built;
   made->name = name;
   put_text(made->flight.operation, name);
   made->elements.finish = [packing, parts, averages, out = call.output, ranks = size()]() -> Status {

@@ -48,6 +48,8 @@ class CollectiveMaker {
   using Made = Result<std::shared_ptr<Collective>>;
 
   void open(Site site) { site_ = std::move(site); }
+  /// From now on.
+  void choose_by(const schedule::CostModel& model) { site_.model = model; }
   /// By rank: which of them share a host.
   void know_hosts(const std::vector<std::uint64_t>& ids);
   /// By rank, from 0 in the order of the hosts' first ranks. Empty: not known.
@@ -63,7 +65,8 @@ class CollectiveMaker {
  private:
   std::uint32_t size() const { return static_cast<std::uint32_t>(site_.ranks.size()); }
   Status check(const CollectiveCall& call) const;
-  std::shared_ptr<Collective> build(CollectiveCall call, const CollectiveOptions& options) const;
+  Result<schedule::Algorithm> choose(const schedule::Call& call, const CollectiveOptions& options) const;
+  Made build(CollectiveCall call, const CollectiveOptions& options) const;
   Made compress(const CollectiveCall& call, const CollectiveOptions& options) const;
   Made make_together(std::span<const Tensor> tensors, DataType type, ReduceOp op,
                      const CollectiveOptions& options) const;

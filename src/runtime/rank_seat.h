@@ -13,6 +13,7 @@
 #include <hawser/driver.h>
 
 #include "runtime/board_shelf.h"
+#include "runtime/entry.h"
 #include "runtime/mailbox.h"
 #include "runtime/mapped_call.h"
 #include "runtime/past_accord.h"
@@ -33,8 +34,8 @@ struct SeatHooks {
   std::function<Result<Agent>(AgentOptions options, Tenant tenant)> open = {};
   /// Runs a handler's job, later, without the lane's lock. It may drop the job. Empty: the seat's workers run it.
   std::function<void(std::function<void()> job)> run = {};
-  /// By which algorithms are chosen; the same for all ranks. None: the default.
-  std::optional<schedule::CostModel> model = {};
+  /// As if a file had given it to this rank, which tells it the others.
+  std::optional<schedule::CostModel> told_costs = {};
   std::uint64_t read_at_once = kReadAtOnce;
   /// Tells ranks on one host from those on others. 0: what the system says.
   std::uint64_t host = 0;
@@ -61,7 +62,9 @@ class RankSeat {
   /// Handlers run by themselves, while the caller waits. Otherwise they run while the agent lets time pass.
   bool has_threads() const { return !hooks_.run; }
   std::uint64_t read_at_once() const { return hooks_.read_at_once; }
-  schedule::CostModel model() const { return hooks_.model.value_or(schedule::CostModel()); }
+  /// Of all worlds of this rank: built in until the ranks have entered the first one.
+  const SettledCosts& costs() const { return costs_; }
+  void settle_costs(const SettledCosts& costs) { costs_ = costs; }
   /// Of ranks on one host the same number.
   std::uint64_t host() const { return host_; }
 
@@ -79,6 +82,7 @@ class RankSeat {
   std::optional<BoardShelf> boards_;
   std::deque<std::unique_ptr<PastAccord>> pasts_;
   SeatHooks hooks_;
+  SettledCosts costs_;
   std::uint64_t host_ = 0;
   Workers workers_{kHandlersMax};
   std::shared_ptr<Driver> driver_;  ///< Null: whoever waits makes the progress.

@@ -51,6 +51,12 @@ Received Request::received() const {
   return world_->received(static_cast<const runtime::Receive&>(*operation_));
 }
 
+std::string_view Request::algorithm() const {
+  const auto* const collective = done() ? dynamic_cast<const runtime::Collective*>(operation_.get()) : nullptr;
+  const bool has_name = collective != nullptr && !collective->name.empty();  // Else it was refused before it was made.
+  return has_name ? to_string(collective->taken) : std::string_view();
+}
+
 std::span<const std::byte> Request::bytes() const {
   return done() ? operation_->made_bytes() : std::span<const std::byte>();
 }
@@ -98,6 +104,7 @@ Result<std::vector<World>> World::local(std::uint32_t size, const WorldOptions& 
   std::vector<World> worlds;
   for (std::uint32_t rank = 0; rank < size; ++rank) {
     HAWSER_TRY(entered[rank].wait(Duration::max()));
+    HAWSER_TRY(cores[rank]->misfit());
     worlds.emplace_back(std::move(cores[rank]));
   }
   return worlds;
@@ -137,6 +144,14 @@ Result<World> World::open(WorldOptions options) {
 std::uint32_t World::rank() const { return core_->rank(); }
 std::uint32_t World::size() const { return core_->size(); }
 Peer World::peer(std::uint32_t rank) const { return rank < size() ? core_->ranks()[rank] : Peer(); }
+std::string World::cost_model() const { return to_string(core_->seat()->costs()); }
+std::vector<std::pair<std::string, double>> World::costs() const {
+  std::vector<std::pair<std::string, double>> all;
+  for (const schedule::CostField& field : schedule::kCostFields) {
+    all.emplace_back(field.name, core_->seat()->costs().model.*field.value);
+  }
+  return all;
+}
 bool World::is_sparse() const { return core_->is_sparse(); }
 bool World::has_direct_peer(std::uint32_t rank) const { return core_->has_direct_peer(rank); }
 

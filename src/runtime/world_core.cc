@@ -12,7 +12,9 @@
 #include "base/spin.h"
 #include "base/try.h"
 #include "reduce/compressor.h"
+#include "runtime/cost_file.h"
 #include "runtime/digest.h"
+#include "runtime/entry.h"
 #include "runtime/formation.h"
 #include "runtime/graph.h"
 #include "runtime/rank_bitmap.h"
@@ -51,6 +53,11 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open_agent(const WorldOptions& opt
   if (options.name.empty() || options.name.size() > 200) return invalid("its name is not 1 to 200 bytes long");
   HAWSER_TRY(check_topology(options.topology, size));
   auto core = std::make_shared<WorldCore>();
+  core->given_costs_ = hooks.told_costs;
+  if (!options.cost_model.empty()) {
+    HAWSER_TRY_ASSIGN(const CostFile file, read_cost_file(options.cost_model));
+    core->given_costs_ = file.model();
+  }
   core->options_ = options;
   core->rank_ = rank;
   core->is_root_ = true;
@@ -155,7 +162,9 @@ Status WorldCore::find_and_join(Duration timeout) {
     status = watch->status();
   }
   static_cast<void>(agent::inner::under_lane(seat_->agent, "World", [&](Instant) { watch.reset(); }));
-  return status;
+  if (!status.ok() || misfit_.ok()) return status;
+  static_cast<void>(shutdown(std::max(until - agent::inner::now(seat_->agent), kPatience)));  // All leave together.
+  return misfit_;
 }
 
 std::uint64_t WorldCore::settings_digest() const {
@@ -166,23 +175,40 @@ std::uint64_t WorldCore::settings_digest() const {
 }
 
 Request WorldCore::all_entered(Duration timeout) {
-  host_ids_.assign(size(), 0);
-  host_ids_[rank_] = seat_->host();
+  entries_.assign(size() * kEntryWords, 0);
+  std::ranges::copy(entry_of(seat_->host(), given_costs_), entries_.begin() + rank_ * kEntryWords);
   CollectiveCall call = {.call = {.operation = What::kAllGather, .rank = rank_, .size = size()},
-                         .output = host_ids_.data(),
+                         .output = entries_.data(),
                          .type = DataType::kUInt64,
                          .how = settings_digest()};
-  call.call.counts.assign(size(), 1);
+  call.call.counts.assign(size(), kEntryWords);
   call.call.has_input_in_output = true;
   const CollectiveOptions options = {.timeout = std::max(timeout, kLeastTimeout)};
   const CollectiveMaker::Made made = maker_.make(std::move(call), options);
   if (made) {
     (*made)->elements.finish = [this] {
-      maker_.know_hosts(host_ids_);
+      take_entries(std::exchange(entries_, {}));
       return Status();
     };
   }
   return begin_collective(made, options);
+}
+
+/// Under the lane. A misfit is no failure of the collective: whoever hears of it first, and leaves for it, would take
+/// the words away from those that still wait for them.
+void WorldCore::take_entries(std::span<const std::uint64_t> words) {
+  host_ids_ = hosts_of(words);
+  maker_.know_hosts(host_ids_);
+  const Result<SettledCosts> costs = settle_costs(words);
+  if (!costs) {
+    misfit_ =
+        Status(costs.error().code(), "World::open: the ranks of world '" + options_.name + "' do not fit together")
+            .because(costs.error())
+            .with_advice(costs.error().advice());
+    return;
+  }
+  seat_->settle_costs(*costs);
+  maker_.choose_by(planted(Planted::kOwnCosts) ? given_costs_.value_or(schedule::CostModel()) : costs->model);
 }
 
 Status WorldCore::shutdown(Duration timeout) {
@@ -895,7 +921,7 @@ void WorldCore::open_collectives() {
                .ranks = ranks_,
                .is_sparse = is_sparse(),
                .mailbox = seat_->mailbox.get(),
-               .model = seat_->model(),
+               .model = seat_->costs().model,
                .read_at_once = seat_->read_at_once(),
                .map = [this](const CollectiveCall& call) { return mapped_call(call); },
                .room = [this] { return board_room(); }});

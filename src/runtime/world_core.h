@@ -52,6 +52,8 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   Status find_and_join(Duration timeout);
   /// Ends when all ranks have entered: each knows the host of every other then.
   Request all_entered(Duration timeout);
+  /// What the ranks were given does not go together. The same on all of them, once they have entered.
+  const Status& misfit() const { return misfit_; }
   std::uint32_t rank() const { return rank_; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(ranks_.size()); }
   const std::vector<Peer>& ranks() const { return ranks_; }
@@ -131,6 +133,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
  private:
   /// Ranks with other settings are found out by it.
   std::uint64_t settings_digest() const;
+  void take_entries(std::span<const std::uint64_t> words);
   void look_for(const runtime::Operation& operation) const;
   std::vector<std::uint32_t> wait_until_read(Instant until) const;
   Status begin_world(std::vector<Peer> ranks, std::uint64_t nonce);
@@ -192,8 +195,11 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   std::shared_ptr<RankSeat> seat_;
   std::atomic<bool> is_root_{false};  ///< The agent closes with it.
   std::uint32_t rank_ = 0;
-  std::vector<std::uint32_t> root_ranks_;  ///< By rank: what it is in the world that was opened.
-  std::vector<std::uint64_t> host_ids_;    ///< By rank, as all have told when they entered.
+  std::vector<std::uint32_t> root_ranks_;           ///< By rank: what it is in the world that was opened.
+  std::optional<schedule::CostModel> given_costs_;  ///< To this rank.
+  std::vector<std::uint64_t> entries_;              ///< While the ranks enter: the EntryWords of all.
+  Status misfit_;
+  std::vector<std::uint64_t> host_ids_;  ///< By rank, as all have told when they entered.
   CollectiveMaker maker_;
   std::vector<Peer> ranks_;
   std::unordered_set<const void*> members_;  ///< Their sources,

@@ -31,9 +31,9 @@ void bring_input(Schedule& schedule, const Call& call, Slice to) {
   schedule.end_round();
 }
 
-void broadcast(Schedule& schedule, const Call& call, Algorithm algorithm) {
+void broadcast(Schedule& schedule, const Call& call, Algorithm algorithm, const CostModel& model) {
   if (algorithm == Algorithm::kTwoLevels) {
-    return broadcast_two_levels(schedule, hosts_of(call), call.count, call.element_bytes);
+    return broadcast_two_levels(schedule, hosts_of(call), call.count, call.element_bytes, model);
   }
   const Members me = Members::from_root(call.rank, call.size, call.root);
   if (algorithm == Algorithm::kMapped) return broadcast_mapped(schedule, me, whole(Buffer::kOutput, call.count));
@@ -52,7 +52,7 @@ void reduce_in_order(Schedule& schedule, const Call& call, Slice data) {
   schedule.end_round();
 }
 
-void reduce(Schedule& schedule, const Call& call, Algorithm algorithm) {
+void reduce(Schedule& schedule, const Call& call, Algorithm algorithm, const CostModel& model) {
   const bool is_root = call.rank == call.root;
   if (algorithm == Algorithm::kFixedTree) {
     const Members me = Members::all(call.rank, call.size);
@@ -80,11 +80,12 @@ void reduce(Schedule& schedule, const Call& call, Algorithm algorithm) {
     return gather_direct(schedule, me, 0, blocks, blocks.slice(data.buffer, me.rank), data.buffer);
   }
   if (!call.commutes) return reduce_in_order(schedule, call, data);
-  if (algorithm == Algorithm::kTwoLevels) return reduce_two_levels(schedule, hosts_of(call), data, call.element_bytes);
+  if (algorithm == Algorithm::kTwoLevels)
+    return reduce_two_levels(schedule, hosts_of(call), data, call.element_bytes, model);
   reduce_tree(schedule, Members::from_root(call.rank, call.size, call.root), data);
 }
 
-void all_reduce(Schedule& schedule, const Call& call, Algorithm algorithm) {
+void all_reduce(Schedule& schedule, const Call& call, Algorithm algorithm, const CostModel& model) {
   const Members me = Members::all(call.rank, call.size);
   const Blocks blocks = Blocks::even(call.count, call.size);
   if (algorithm == Algorithm::kFixedTree) {
@@ -95,7 +96,7 @@ void all_reduce(Schedule& schedule, const Call& call, Algorithm algorithm) {
   if (algorithm == Algorithm::kMapped) return all_reduce_mapped(schedule, me, blocks);
   bring_input(schedule, call, whole(Buffer::kOutput, call.count));
   if (algorithm == Algorithm::kTwoLevels) {
-    return all_reduce_two_levels(schedule, hosts_of(call), call.count, call.element_bytes);
+    return all_reduce_two_levels(schedule, hosts_of(call), call.count, call.element_bytes, model);
   }
   if (algorithm == Algorithm::kDoubling) {
     return all_reduce_doubling(schedule, me, whole(Buffer::kOutput, call.count));
@@ -322,13 +323,18 @@ Few right_ones(const Call& call) {
   return all;
 }
 
+/// Of the host that has most.
+std::uint32_t ranks_of_host(const Call& call) {
+  return Hosts::has_levels(call.hosts) ? Hosts(call.hosts, 0, 0).ranks_max() : 1;
+}
+
 class Costs {
  public:
   Costs(const Call& call, const CostModel& model)
       : call_(call),
         model_(model),
         // On one level each round waits for the slowest of its messages, and mostly all ranks of a host send to others.
-        one_level_(Hosts::has_levels(call.hosts) ? model.between_hosts(Hosts(call.hosts, 0, 0).ranks_max()) : model) {}
+        one_level_(Hosts::are_several(call.hosts) ? model.between_hosts(ranks_of_host(call)) : model) {}
 
   double of(Algorithm algorithm) const {
     if (algorithm == Algorithm::kTwoLevels) return cost_of_two_levels(call_, model_);
@@ -358,6 +364,14 @@ std::string_view to_string(Algorithm algorithm) {
       "fixed tree",    "direct", "two levels",         "mapped",   "boards"};
   const auto at = static_cast<std::size_t>(algorithm);
   return at < kNames.size() ? kNames[at] : "unknown";
+}
+
+std::optional<Algorithm> algorithm_named(std::string_view name) {
+  for (std::size_t number = 0; number < kAlgorithms; ++number) {
+    const auto each = static_cast<Algorithm>(number);
+    if (to_string(each) == name) return each;
+  }
+  return std::nullopt;
 }
 
 std::vector<Choice> choices(const Call& call, const CostModel& model) {
@@ -411,7 +425,7 @@ std::uint64_t bytes_on_board(const Call& call, std::uint32_t rank) {
   return count * call.element_bytes;
 }
 
-Schedule make_schedule(const Call& call, Algorithm algorithm) {
+Schedule make_schedule(const Call& call, Algorithm algorithm, const CostModel& model) {
   HAWSER_ASSERT(call.size > 0 && call.rank < call.size && call.root < call.size, "ranks are those of the world");
   Schedule schedule;
   const Members me = Members::all(call.rank, call.size);
@@ -424,13 +438,13 @@ Schedule make_schedule(const Call& call, Algorithm algorithm) {
       }
       break;
     case Operation::kBroadcast:
-      broadcast(schedule, call, algorithm);
+      broadcast(schedule, call, algorithm, model);
       break;
     case Operation::kReduce:
-      reduce(schedule, call, algorithm);
+      reduce(schedule, call, algorithm, model);
       break;
     case Operation::kAllReduce:
-      all_reduce(schedule, call, algorithm);
+      all_reduce(schedule, call, algorithm, model);
       break;
     case Operation::kAllGather:
       all_gather(schedule, call, algorithm);

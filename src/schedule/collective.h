@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "schedule/cost_model.h"
 #include "schedule/schedule.h"
 
 namespace hawser::schedule {
@@ -74,26 +75,6 @@ inline constexpr std::uint64_t kBoardBytesMax = 4096;
 inline constexpr std::uint32_t kBoardRanksMax = 64;  ///< Each reads the board of each.
 std::string_view to_string(Algorithm algorithm);
 
-/// What moving and combining costs. Defaults: measured between two processes of one host; between hosts assumed, as TCP
-/// with TLS over 25 Gbit/s.
-struct CostModel {
-  double message_ns = 2'000;       ///< From a send to the end of the receive of an empty message.
-  double byte_ns = 0.15;           ///< Of each further byte.
-  double combined_byte_ns = 0.08;  ///< Of each byte that is combined.
-  double read_byte_ns = 0.08;      ///< Of each byte that is read where it lies at another rank.
-  double board_ns = 250;           ///< Of each further rank that writes on its board, and is waited for.
-  double far_message_ns = 40'000;  ///< As `message_ns`, between hosts.
-  double far_byte_ns = 0.35;       ///< As `byte_ns`, between hosts, while nobody else of the host sends.
-
-  /// For messages between hosts, where so many ranks of each host send at once and share its link.
-  CostModel between_hosts(std::uint32_t ranks_of_host = 1) const {
-    CostModel far = *this;
-    far.message_ns = far_message_ns;
-    far.byte_ns = far_byte_ns * ranks_of_host;
-    return far;
-  }
-};
-
 struct Choice {
   Algorithm algorithm = Algorithm::kDirect;
   double cost_ns = 0;
@@ -107,7 +88,9 @@ Algorithm cheapest(const Call& call, const CostModel& model);
 std::uint64_t bytes_on_board(const Call& call, std::uint32_t rank);
 /// Those that go by messages alone: for ranks that found that their buffers or boards are not mapped.
 std::vector<Choice> unmapped_choices(const Call& call, const CostModel& model);
-/// What this rank does. The algorithm is one of the choices.
-Schedule make_schedule(const Call& call, Algorithm algorithm);
+/// The algorithm of that name, as `to_string` gives it.
+std::optional<Algorithm> algorithm_named(std::string_view name);
+/// What this rank does. The algorithm is one of the choices. On each of two levels it goes by what the model says.
+Schedule make_schedule(const Call& call, Algorithm algorithm, const CostModel& model = {});
 
 }  // namespace hawser::schedule

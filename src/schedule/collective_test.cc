@@ -333,6 +333,23 @@ TEST(Collective, SmallOnesGoByRoundsAndLargeOnesByBytes) {
   EXPECT_EQ(choices(call, CostModel())[0].algorithm, Algorithm::kFixedTree);
 }
 
+TEST(Collective, RanksAloneOnTheirHostsPayForMessagesBetweenHosts) {
+  const CostModel model{.message_ns = 10, .far_message_ns = 1'000};
+  const Call near{.operation = Operation::kBarrier, .size = 4},
+      far{.operation = Operation::kBarrier, .size = 4, .hosts = {0, 1, 2, 3}};
+  EXPECT_EQ(choices(near, model)[0].cost_ns, 20);
+  EXPECT_EQ(choices(far, model)[0].cost_ns, 2'000);
+}
+
+TEST(Collective, AlgorithmsAreFoundByTheirNames) {
+  for (std::size_t number = 0; number < kAlgorithms; ++number) {
+    const auto each = static_cast<Algorithm>(number);
+    EXPECT_EQ(algorithm_named(to_string(each)), each);
+  }
+  EXPECT_FALSE(algorithm_named("unknown"));
+  EXPECT_FALSE(algorithm_named(""));
+}
+
 TEST(Collective, LargeOnesOfOneHostReadEachOthersBuffers) {
   for (const Operation operation : {Operation::kAllReduce, Operation::kBroadcast}) {
     Call call{.operation = operation, .size = 4, .count = 1 << 20, .element_bytes = 4, .may_be_mapped = true};

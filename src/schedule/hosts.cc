@@ -32,6 +32,10 @@ Hosts::Hosts(std::span<const std::uint32_t> hosts, std::uint32_t rank, std::uint
   column_place_ = place_of(column_, rank);
 }
 
+bool Hosts::are_several(std::span<const std::uint32_t> hosts) {
+  return std::ranges::any_of(hosts, [&](std::uint32_t each) { return each != hosts.front(); });
+}
+
 bool Hosts::has_levels(std::span<const std::uint32_t> hosts) {
   const std::size_t different = std::set<std::uint32_t>(hosts.begin(), hosts.end()).size();
   return different > 1 && different < hosts.size();

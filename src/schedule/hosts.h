@@ -18,6 +18,8 @@ class Hosts {
   /// is.
   Hosts(std::span<const std::uint32_t> hosts, std::uint32_t rank, std::uint32_t root);
 
+  /// Not all ranks are on one host.
+  static bool are_several(std::span<const std::uint32_t> hosts);
   /// There are several, and some rank has a host in common with another: two levels may pay.
   static bool has_levels(std::span<const std::uint32_t> hosts);
 

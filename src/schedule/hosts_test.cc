@@ -46,6 +46,13 @@ TEST(Hosts, OneRankMoreIsNotEven) {
   EXPECT_EQ(uneven.hosts(), 2U);
 }
 
+TEST(Hosts, AreSeveralWhereNotAllRanksShareOne) {
+  EXPECT_FALSE(Hosts::are_several({}));
+  EXPECT_FALSE(Hosts::are_several(Ranks{5, 5}));
+  EXPECT_TRUE(Hosts::are_several(Ranks{1, 2}));
+  EXPECT_TRUE(Hosts::are_several(Ranks{5, 5, 4}));
+}
+
 TEST(Hosts, LevelsNeedSeveralHostsAndCompany) {
   EXPECT_FALSE(Hosts::has_levels({}));
   EXPECT_FALSE(Hosts::has_levels(Ranks{5}));

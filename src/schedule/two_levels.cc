@@ -18,9 +18,6 @@ Algorithm cheapest(Operation operation, const Members& me, std::uint64_t count, 
   return choices(call, model).front().algorithm;
 }
 
-CostModel within_host() { return {}; }
-CostModel between_hosts() { return CostModel().between_hosts(); }
-
 /// What number 0 has in `data` comes to all members.
 void broadcast_among(Schedule& schedule, const Members& me, Slice data, std::uint64_t element_bytes,
                      const CostModel& model) {
@@ -44,8 +41,9 @@ void reduce_among(Schedule& schedule, const Members& me, Slice data, std::uint64
 }
 
 /// Between hosts.
-void all_reduce_among(Schedule& schedule, const Members& me, Slice data, std::uint64_t element_bytes) {
-  if (cheapest(Operation::kAllReduce, me, data.count, element_bytes, between_hosts()) == Algorithm::kDoubling) {
+void all_reduce_among(Schedule& schedule, const Members& me, Slice data, std::uint64_t element_bytes,
+                      const CostModel& model) {
+  if (cheapest(Operation::kAllReduce, me, data.count, element_bytes, model) == Algorithm::kDoubling) {
     return all_reduce_doubling(schedule, me, data);
   }
   const Blocks blocks = Blocks::even(data.count, me.size).shifted(data.at);
@@ -71,29 +69,33 @@ void with_leader(Schedule& schedule, const Members& me, bool is_arrival) {
 
 bool is_sliced(const Hosts& hosts, std::uint64_t count) { return hosts.is_even() && count >= hosts.ranks_max(); }
 
-void all_reduce_two_levels(Schedule& schedule, const Hosts& hosts, std::uint64_t count, std::uint64_t element_bytes) {
+void all_reduce_two_levels(Schedule& schedule, const Hosts& hosts, std::uint64_t count, std::uint64_t element_bytes,
+                           const CostModel& model) {
   const Slice data = {Buffer::kOutput, 0, count};
   const Members mates = hosts.mates();
   if (is_sliced(hosts, count)) {
     const Blocks slices = Blocks::even(count, mates.size);
     reduce_scatter_blocks(schedule, mates, slices, data.buffer);
-    all_reduce_among(schedule, hosts.column(), slices.slice(data.buffer, mates.rank), element_bytes);
+    all_reduce_among(schedule, hosts.column(), slices.slice(data.buffer, mates.rank), element_bytes,
+                     model.between_hosts());
     return all_gather_blocks(schedule, mates, slices, data.buffer);
   }
-  reduce_among(schedule, mates, data, element_bytes, within_host());
-  if (hosts.is_leader()) all_reduce_among(schedule, hosts.leaders(), data, element_bytes);
-  broadcast_among(schedule, mates, data, element_bytes, within_host());
+  reduce_among(schedule, mates, data, element_bytes, model);
+  if (hosts.is_leader()) all_reduce_among(schedule, hosts.leaders(), data, element_bytes, model.between_hosts());
+  broadcast_among(schedule, mates, data, element_bytes, model);
 }
 
-void broadcast_two_levels(Schedule& schedule, const Hosts& hosts, std::uint64_t count, std::uint64_t element_bytes) {
+void broadcast_two_levels(Schedule& schedule, const Hosts& hosts, std::uint64_t count, std::uint64_t element_bytes,
+                          const CostModel& model) {
   const Slice data = {Buffer::kOutput, 0, count};
-  if (hosts.is_leader()) broadcast_among(schedule, hosts.leaders(), data, element_bytes, between_hosts());
-  broadcast_among(schedule, hosts.mates(), data, element_bytes, within_host());
+  if (hosts.is_leader()) broadcast_among(schedule, hosts.leaders(), data, element_bytes, model.between_hosts());
+  broadcast_among(schedule, hosts.mates(), data, element_bytes, model);
 }
 
-void reduce_two_levels(Schedule& schedule, const Hosts& hosts, Slice data, std::uint64_t element_bytes) {
-  reduce_among(schedule, hosts.mates(), data, element_bytes, within_host());
-  if (hosts.is_leader()) reduce_among(schedule, hosts.leaders(), data, element_bytes, between_hosts());
+void reduce_two_levels(Schedule& schedule, const Hosts& hosts, Slice data, std::uint64_t element_bytes,
+                       const CostModel& model) {
+  reduce_among(schedule, hosts.mates(), data, element_bytes, model);
+  if (hosts.is_leader()) reduce_among(schedule, hosts.leaders(), data, element_bytes, model.between_hosts());
 }
 
 void barrier_two_levels(Schedule& schedule, const Hosts& hosts) {

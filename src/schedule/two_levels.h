@@ -13,17 +13,21 @@
 #include <cstdint>
 #include <span>
 
+#include "schedule/cost_model.h"
 #include "schedule/hosts.h"
 #include "schedule/schedule.h"
 
 namespace hawser::schedule {
 
-/// On each level the algorithm is the one that is cheapest there, by the default CostModel.
-void all_reduce_two_levels(Schedule& schedule, const Hosts& hosts, std::uint64_t count, std::uint64_t element_bytes);
+/// On each level the algorithm is the one that is cheapest there, by the model.
+void all_reduce_two_levels(Schedule& schedule, const Hosts& hosts, std::uint64_t count, std::uint64_t element_bytes,
+                           const CostModel& model);
 /// What the hosts' root has in `output` comes to all.
-void broadcast_two_levels(Schedule& schedule, const Hosts& hosts, std::uint64_t count, std::uint64_t element_bytes);
+void broadcast_two_levels(Schedule& schedule, const Hosts& hosts, std::uint64_t count, std::uint64_t element_bytes,
+                          const CostModel& model);
 /// The combination of all ranks' `data` comes to the root; the others' is used up.
-void reduce_two_levels(Schedule& schedule, const Hosts& hosts, Slice data, std::uint64_t element_bytes);
+void reduce_two_levels(Schedule& schedule, const Hosts& hosts, Slice data, std::uint64_t element_bytes,
+                       const CostModel& model);
 void barrier_two_levels(Schedule& schedule, const Hosts& hosts);
 
 /// Slices of an all_reduce are worth it: hosts are even, and each rank gets some of the elements.

@@ -85,6 +85,16 @@ TEST(TwoLevels, ABarrierSendsOneMessageARoundFromEachHost) {
   EXPECT_EQ(far, 4U * 2U);
 }
 
+/// An all_reduce of leaders goes by few rounds where messages between hosts are dear, and by few bytes where bytes are.
+TEST(TwoLevels, WhatIsDoneOnALevelIsTheModelsChoice) {
+  const auto rounds_by = [](const CostModel& model) {
+    const Call call = large(Operation::kAllReduce, placed(4, 8, false));
+    return make_schedule(call, Algorithm::kTwoLevels, model).rounds();
+  };
+  EXPECT_LT(rounds_by({.far_message_ns = 1e9, .far_byte_ns = 1e-9}),
+            rounds_by({.far_message_ns = 1, .far_byte_ns = 1}));
+}
+
 TEST(TwoLevels, AreChosenWhereRanksShareHostsAndThereAreSeveral) {
   for (const Operation operation :
        {Operation::kBarrier, Operation::kBroadcast, Operation::kReduce, Operation::kAllReduce}) {

@@ -56,13 +56,13 @@ void Stage::open(Actor& actor) {
                              .wall = [wall] { return static_cast<std::uint64_t>(wall.ns()); },
                              .tenant = tenant});
   };
-  constexpr double kNever = 1e18;
-  hooks.model = schedule::CostModel{.board_ns = settings_.boards ? -kNever : kNever};
-  if (settings_.maps) {
-    hooks.model = schedule::CostModel{
-        .message_ns = 0, .combined_byte_ns = 0, .read_byte_ns = 0, .board_ns = kNever};  // Mapped is the cheapest.
+  constexpr double kNever = schedule::kCallNsMax, kAlways = 1e-6;
+  schedule::CostModel costs{.board_ns = settings_.boards ? kAlways : kNever};
+  if (settings_.maps) {  // Mapped is the cheapest.
+    costs = {.message_ns = kAlways, .combined_byte_ns = kAlways, .read_byte_ns = kAlways, .board_ns = kNever};
     hooks.read_at_once = 64;  // So that faults come while a rank reads.
   }
+  if (actor.number == 0) hooks.told_costs = costs;  // The others hear of it when they enter.
   hooks.run = [this, &actor](std::function<void()> job) { run_later(actor, std::move(job)); };
   const std::size_t block = (settings_.ranks + settings_.hosts - 1) / settings_.hosts;
   hooks.host = 1 + (settings_.in_blocks ? actor.number / block : actor.number % settings_.hosts);

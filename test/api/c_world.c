@@ -314,6 +314,9 @@ static void test_local(void) {
   pthread_t threads[RANKS];
   for (int i = 0; i < RANKS; ++i) CHECK(pthread_create(&threads[i], NULL, run_rank, &worlds[i]) == 0);
   for (int i = 0; i < RANKS; ++i) CHECK(pthread_join(threads[i], NULL) == 0);
+  options.cost_model = "/no/such/costs.toml";
+  REFUSED(hawser_world_local(RANKS, &options, worlds), HAWSER_NOT_FOUND, "/no/such/costs.toml");
+  options.cost_model = NULL;
   options.ranks = 3;
   REFUSED(hawser_world_local(RANKS, &options, worlds), HAWSER_INVALID, "for processes");
   options.ranks = 0;

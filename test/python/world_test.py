@@ -562,6 +562,61 @@ def test_who_does_not_come_is_named(tmp_path):
         World.open(3, 0, hawser.file_directory(str(tmp_path)), timeout=0.5)
 
 
+COSTS = """schema = "hawser.cost_model/1"
+[within_host]
+message_ns = {}
+byte_ns = 0.2
+combined_byte_ns = 0.1
+read_byte_ns = 0.1
+board_ns = 300
+"""
+
+
+def open_with(tmp_path, files):
+    """A world of as many ranks, in threads; each has its file, and the result is a world or an error."""
+    (tmp_path / "ranks").mkdir(exist_ok=True)
+    results = [None] * len(files)
+
+    def one(rank):
+        try:
+            results[rank] = World.open(len(files), rank, hawser.file_directory(str(tmp_path / "ranks")), timeout=60,
+                                       cost_model=files[rank])
+        except hawser.Error as error:
+            results[rank] = error
+
+    threads = [threading.Thread(target=one, args=(rank,)) for rank in range(len(files))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+def test_one_rank_tells_its_cost_model(tmp_path):
+    (tmp_path / "costs.toml").write_text(COSTS.format(1234))
+    worlds = open_with(tmp_path, [None, tmp_path / "costs.toml", None])
+    assert all(world.cost_model.startswith("told by rank 1: message_ns = 1234,") for world in worlds), worlds
+    for world in worlds:
+        world.close()
+    with World.local(1)[0] as alone:
+        assert alone.cost_model == "built in"
+
+
+def test_different_cost_models_are_an_error_on_all_ranks(tmp_path):
+    (tmp_path / "one.toml").write_text(COSTS.format(1234))
+    (tmp_path / "other.toml").write_text(COSTS.format(4321))
+    errors = open_with(tmp_path, [None, str(tmp_path / "one.toml"), str(tmp_path / "other.toml")])
+    for error in errors:
+        assert isinstance(error, hawser.InvalidError), error
+        assert "rank 2 was given another cost model than rank 1: message_ns is 4321 there" in str(error)
+        assert "the same file to all" in str(error)
+    with pytest.raises(hawser.NotFoundError, match="none.toml"):
+        World.local(2, cost_model=str(tmp_path / "none.toml"))
+    (tmp_path / "bad.toml").write_text(COSTS.format("nan"))
+    with pytest.raises(hawser.InvalidError, match="bad.toml:3: message_ns = nan is not"):
+        World.local(2, cost_model=tmp_path / "bad.toml")
+
+
 PROGRAM = """
 import hawser, numpy, os, sys
 with hawser.World.open(timeout=60) as world:

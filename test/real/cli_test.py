@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the program `hawser` as a user would and checks its exit codes and its JSON.
 
-usage: cli_test.py PROGRAM usage|ca|info|plugins|doctor|topo|demo|demo_progress|demo_failures|serve_ping|top|cp|bench|bench_failures|sim
+usage: cli_test.py PROGRAM usage|bench_coll|tune|ca|info|plugins|doctor|topo|demo|demo_progress|demo_failures|serve_ping|top|cp|bench|bench_failures|sim
 """
 
 import json
@@ -153,6 +153,99 @@ def test_plugins():
             assert "/no/such/folder" in folders[0]["found"] and folders[0]["remedy"], folders
             if verdict == "fail":
                 assert done.returncode == 13, done.returncode
+
+
+COSTS = """schema = "hawser.cost_model/1"
+host = "node1"
+
+[within_host]
+message_ns = {{ value = {message}, low = 1000.0, high = 9000 }}
+byte_ns = 0.2
+combined_byte_ns = 0.1
+read_byte_ns = 0.1
+board_ns = 1_000_000_000
+"""
+
+
+def test_bench_coll():
+    """What it measures, alone and as the ranks of a launcher; --tune writes a file that the other commands read."""
+    text = run("bench", "coll", "--help").stdout
+    assert text.count("hawser bench coll") >= 3 and "Exit codes" in text and "hawser.bench_coll/1" in text, text
+    assert max(len(line) for line in text.splitlines()) <= 100, text
+    assert "'--no-such-option'" in run("bench", "coll", "--no-such-option", expect=2).stderr
+    assert "hawser bench coll: " in run("bench", "coll", "--round", "3", expect=2).stderr
+    assert "'sum' is none of barrier" in run("bench", "coll", "--operation", "sum", expect=2).stderr
+    assert "--output is for" in run("bench", "coll", "--output", "x", expect=11).stderr
+    rough = ["--repetitions", "20", "--bytes", "8,64K"]
+    report = json.loads(run("bench", "coll", "--json", "-n", "3", *rough).stdout)
+    assert report["schema"] == "hawser.bench_coll/1" and report["ok"] and report["ranks"] == 3, report
+    assert report["cost_model"] == "built in" and report["hosts"] == 1, report
+    operations = {row["operation"] for row in report["rows"]}
+    assert operations >= {"barrier", "broadcast", "all_reduce", "all_gather", "reduce_scatter", "all_to_all"}, operations
+    for row in report["rows"]:
+        assert 0 < row["p50_ns"] <= row["p99_ns"] and row["model_ns"] > 0 and row["repetitions"] > 0, row
+    shown = run("bench", "coll", "--operation", "all_reduce", *rough).stdout
+    assert "2 ranks on one host" in shown and "coll_bench.py" in shown and "all_reduce" in shown, shown
+    assert max(len(line) for line in shown.splitlines()) <= 100, shown
+    under = run("run", "-n", "2", "--", PROGRAM, "bench", "coll", "--operation", "barrier", *rough).stdout
+    assert "[0] 2 ranks on one host" in under and "[1]" not in under, under
+    for operation in ("reduce", "gather", "scatter", "scan", "exclusive_scan"):
+        run("bench", "coll", "-n", "3", "--operation", operation, *rough)
+    mapped = json.loads(run("bench", "coll", "--json", "--operation", "all_reduce", "--mapped", "--bytes", "1M",
+                            "--repetitions", "2").stdout)["rows"][0]
+    assert mapped["algorithm"] == "mapped" and mapped["mapped"], mapped
+    tcp = json.loads(run("bench", "coll", "--json", "--operation", "barrier", "--backend", "tcp", *rough).stdout)
+    assert tcp["backends"] == "tcp" and tcp["rows"][0]["algorithm"] == "dissemination", tcp
+    wrong = json.loads(run("bench", "coll", "--json", "--backend", "nothing", *rough, expect=12).stdout)
+    assert wrong["schema"] == "hawser.bench_coll/1" and not wrong["ok"], wrong
+    assert "nothing" in json.dumps(wrong["error"]), wrong
+
+
+def test_tune():
+    with tempfile.TemporaryDirectory() as folder:
+        costs, other = os.path.join(folder, "costs.toml"), os.path.join(folder, "other.toml")
+        # The machine may be too disturbed for a fit that makes sense; then that is said, and there is no file.
+        for rounds in ("3", "5", "9", "15"):
+            done = subprocess.run([PROGRAM, "bench", "coll", "--tune", "--rounds", rounds, "--output", costs, "--json"],
+                                  capture_output=True, text=True, timeout=100)
+            if done.returncode == 0:
+                break
+            assert done.returncode == 11 and not os.path.exists(costs), done
+            assert "while the machine is quiet" in done.stderr, done
+        report = json.loads(done.stdout)
+        assert report["schema"] == "hawser.bench_coll/1" and report["ok"], report
+        tune = report["tune"]
+        assert tune["has_within_host"] and not tune["has_between_hosts"], tune
+        assert set(tune["costs"]) == {"message_ns", "byte_ns", "combined_byte_ns", "read_byte_ns", "board_ns"}, tune
+        for cost in tune["costs"].values():
+            assert 0 < cost["low"] <= cost["value"] <= cost["high"], tune
+        text = pathlib.Path(costs).read_text(encoding="utf-8")
+        assert text == tune["file"] and "No [between_hosts]" in text and 'schema = "hawser.cost_model/1"' in text, text
+        assert os.listdir(folder) == ["costs.toml"], os.listdir(folder)
+        for given in (["--cost-model", costs], []):
+            env = {} if given else {"HAWSER_COST_MODEL": costs}
+            model = run_json("collectives", "--operation", "barrier", *given, env=env)["model"]
+            assert model["message_ns"] == tune["costs"]["message_ns"]["value"] and costs in model["from"], model
+            assert "built in between them" in model["from"], model
+        assert "Cost model: built in" in run("collectives").stdout
+        assert "[within_host]" in run("bench", "coll", "--help").stdout + text
+        tcp = run("bench", "coll", "--tune", "--backend", "tcp", expect=11).stderr
+        assert "says nothing of a network" in tcp and "--hosts" in tcp, tcp
+        assert "one rank" in run("bench", "coll", "--tune", "-n", "1", expect=13).stderr
+        assert "is a folder" in run("bench", "coll", "--tune", "--output", folder, expect=11).stderr
+        # Where boards cost a second, no barrier goes by boards.
+        pathlib.Path(other).write_text(COSTS.format(message="5000.5"), encoding="utf-8")
+        rough = ["--operation", "barrier", "--repetitions", "20"]
+        report = json.loads(run("bench", "coll", "--json", "--cost-model", other, *rough).stdout)
+        assert report["cost_model"].startswith("told by rank 0: message_ns = 5000.5"), report
+        assert report["rows"][0]["algorithm"] == "dissemination" and report["rows"][0]["model_ns"] == 5000.5, report
+        rows = run_json("collectives", "--cost-model", other, "--operation", "barrier", "--ranks", "2")["rows"]
+        assert rows[0]["choices"][0]["algorithm"] == "dissemination", rows
+        pathlib.Path(other).write_text(COSTS.format(message="-1"), encoding="utf-8")
+        for command in (["collectives"], ["bench", "coll", *rough]):
+            told = run(*command, "--cost-model", other, expect=11).stderr
+            assert "other.toml:5: message_ns = -1 is not a number above 0" in told, told
+            assert "cannot read" in run(*command, "--cost-model", other + ".none", expect=12).stderr
 
 
 def test_ca():

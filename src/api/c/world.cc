@@ -90,6 +90,7 @@ Result<WorldOptions> world_options(const char* call, const hawser_world_options&
   if (given.join_timeout_ns < 0 || given.timeout_ns < 0) return invalid(call, "a timeout is negative");
   HAWSER_TRY_ASSIGN(LoadedConfig config, configuration(call, given));
   WorldOptions options;
+  options.cost_model = given.cost_model != nullptr ? std::string(given.cost_model) : std::move(config.cost_model);
   options.agent = std::move(config.options);
   options.driven = (given.flags & HAWSER_WORLD_UNDRIVEN) == 0;
   if ((given.flags & HAWSER_WORLD_MAJORITY) != 0) options.quorum = Quorum::kMajority;

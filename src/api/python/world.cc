@@ -476,6 +476,7 @@ WorldOptions world_options(const std::string& name, nb::handle directory, nb::ha
   WorldOptions options;
   options.name = name;
   options.agent = config.options;
+  options.cost_model = config.cost_model;
   if (shared != nullptr) options.agent.directory = shared->directory;
   options.join_timeout = duration_of(timeout, "timeout", options.join_timeout);
   return options;
@@ -497,11 +498,13 @@ std::optional<Quorum> quorum_of(const std::optional<std::string>& given) {
 }
 
 nb::list local(std::uint32_t size, const std::string& name, nb::handle backends, nb::handle timeout,
-               const std::string& topology, const std::optional<std::string>& quorum, const std::string& recovery) {
+               const std::string& topology, const std::optional<std::string>& quorum, const std::string& recovery,
+               const std::optional<std::string>& cost_model) {
   WorldOptions options = world_options(name, nb::none(), backends, timeout);
   options.topology = take(parse_topology(topology));
   options.quorum = quorum_of(quorum);
   options.recovery = policy_of(recovery);
+  if (cost_model) options.cost_model = *cost_model;
   nb::list all;
   for (World& world : take(outside([&] { return World::local(size, options); }))) {
     all.append(WorldHandle{std::make_shared<WorldState>(std::move(world))});
@@ -548,7 +551,8 @@ WorldHandle open_world(std::optional<std::uint32_t> size, std::optional<std::uin
                        const std::optional<std::string>& name, nb::handle backends, bool driven, nb::handle timeout,
                        nb::handle store, const std::optional<std::string>& seed,
                        const std::optional<std::string>& token_file, const std::optional<std::string>& topology,
-                       const std::optional<std::string>& quorum, const std::string& recovery) {
+                       const std::optional<std::string>& quorum, const std::string& recovery,
+                       const std::optional<std::string>& cost_model) {
   if (size.has_value() != rank.has_value()) raise_invalid("World.open: size and rank are given together, or neither");
   const Result<LaunchedRank> launched = launched_rank(ConfigSources::from_process());
   if (!size) check(launched.error());
@@ -567,6 +571,7 @@ WorldHandle open_world(std::optional<std::uint32_t> size, std::optional<std::uin
   options.topology = take(topology ? parse_topology(*topology) : launched_topology(ConfigSources::from_process()));
   options.quorum = quorum_of(quorum);
   options.recovery = policy_of(recovery);
+  if (cost_model) options.cost_model = *cost_model;
   options.size = size ? *size : launched->size;
   options.rank = rank ? *rank : launched->rank;
   return {std::make_shared<WorldState>(take(outside([&] { return World::open(std::move(options)); })))};
@@ -804,12 +809,16 @@ void bind_worlds(nb::module_& module) {
   world
       .def_static("_local", &local, nb::arg("size"), nb::kw_only(), nb::arg("name") = "world",
                   nb::arg("backends") = nb::none(), nb::arg("timeout") = nb::none(), nb::arg("topology") = "full",
-                  nb::arg("quorum") = nb::none(), nb::arg("recovery") = "manual")
+                  nb::arg("quorum") = nb::none(), nb::arg("recovery") = "manual", nb::arg("cost_model") = nb::none())
       .def_static("_open", &open_world, nb::arg("size").none(), nb::arg("rank").none(),
                   nb::arg("directory") = nb::none(), nb::kw_only(), nb::arg("name").none(),
                   nb::arg("backends") = nb::none(), nb::arg("driven"), nb::arg("timeout") = nb::none(),
                   nb::arg("store") = nb::none(), nb::arg("seed") = nb::none(), nb::arg("token_file") = nb::none(),
-                  nb::arg("topology") = nb::none(), nb::arg("quorum") = nb::none(), nb::arg("recovery") = "manual")
+                  nb::arg("topology") = nb::none(), nb::arg("quorum") = nb::none(), nb::arg("recovery") = "manual",
+                  nb::arg("cost_model") = nb::none())
+      .def_prop_ro(
+          "cost_model", [](const WorldHandle& self) { return world_of(self).cost_model(); },
+          "By what the algorithms of collectives are chosen: 'built in', or which rank told it, and its values.")
       .def_prop_ro("rank", [](const WorldHandle& self) { return self.state->world.rank(); })
       .def_prop_ro("size", [](const WorldHandle& self) { return self.state->world.size(); })
       .def_prop_ro(

@@ -16,6 +16,7 @@
 #include "cli/bench/report.h"
 #include "cli/bench/report_page.h"
 #include "cli/bench/target.h"
+#include "cli/coll/command.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/json_out.h"
@@ -34,6 +35,7 @@ constexpr const char* kBenchExamples =
     "  hawser bench --report out.html                       # a page with plots\n"
     "  hawser bench --from figures.json --report out.html   # the same of an earlier run\n"
     "  hawser bench --backend verbs\n"
+    "  hawser bench coll -n 4                               # collectives\n"
     "  UCX_PERFTEST=/opt/ucx/bin/ucx_perftest hawser bench --row 'ucx.*'";
 
 constexpr std::uint64_t kArenaMax = 512u << 20;  // bytes; 8000 blocks of 64 KiB fit
@@ -172,6 +174,7 @@ void add_bench(Shell& shell) {
   command->add_option("--role", a->role)->group("");
   command->add_option("--control-fd", a->control_fd)->group("");
   on_run(shell, command, [a] { return bench::run(*a); });
+  add_bench_coll(shell, *command);
 }
 
 }  // namespace hawser::cli

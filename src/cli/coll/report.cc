@@ -102,6 +102,11 @@ std::string tune_text(const Json& report) {
   text += fmt::format("\nOff by, in the median: built in {}, tuned {}; at sizes that were not fitted: {} and {}.\n",
                       misfit("misfit", "built_in"), misfit("misfit", "tuned"), misfit("misfit_of_checks", "built_in"),
                       misfit("misfit_of_checks", "tuned"));
+  text += fmt::format("Calls go by algorithms that take, beside the fastest: built in {}, tuned {}.\n",
+                      misfit("price", "built_in"), misfit("price", "tuned"));
+  if (tune.at("price").at("tuned").get<double>() > tune.at("price").at("built_in").get<double>()) {
+    text += "So the built-in model chooses better here. Measure again, or do without this file.\n";
+  }
   if (!tune.at("has_between_hosts").get<bool>()) {
     text += "Messages between hosts were not measured: all ranks are on one. --hosts measures them, too.\n";
   }
@@ -154,6 +159,7 @@ Json tune_json(const Place& place, const Tuned& tuned) {
     tune[fitted ? "misfit" : "misfit_of_checks"] = {{"built_in", misfit_of(tuned, built_in, fitted)},
                                                     {"tuned", misfit_of(tuned, model, fitted)}};
   }
+  tune["price"] = {{"built_in", price_of_choices(tuned, built_in)}, {"tuned", price_of_choices(tuned, model)}};
   tune["file"] = to_toml(tuned.file);
   json["rows"] = Json::array();
   for (const TuneRow& each : tuned.rows) {

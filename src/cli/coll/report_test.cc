@@ -52,6 +52,20 @@ TEST(CollReport, AToldModelIsFolded) {
   expect_fits(to_text(bench_json(told, {})));
 }
 
+/// The fastest is not the one that the built-in model takes for it.
+TEST(CollReport, TellsWhatTheChoicesOfEachModelCost) {
+  Tuned tuned;
+  for (const auto& [algorithm, ns] : {std::pair(Algorithm::kBoards, 8'000.0), std::pair(Algorithm::kTree, 2'000.0)}) {
+    const Parts parts = parts_of(call_of(What::kBroadcast, 2, {}, 8), algorithm);
+    tuned.rows.push_back(
+        {.item = {.operation = What::kBroadcast, .bytes = 8}, .algorithm = algorithm, .ns = ns, .parts = parts});
+  }
+  EXPECT_NEAR(price_of_choices(tuned, {}), 4, 1e-9);
+  EXPECT_NEAR(price_of_choices(tuned, {.board_ns = 8'000}), 1, 1e-9);
+  tuned.rows.pop_back();
+  EXPECT_EQ(price_of_choices(tuned, {}), 1) << "there was no choice";
+}
+
 TEST(CollReport, SaysThatTheMachineWasDisturbed) {
   Json report = bench_json(place({0, 0}), {});
   report["others_cpu"] = 0.34;

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <ctime>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "base/try.h"
@@ -37,12 +40,15 @@ std::vector<Planned> plan_within_host() {
   constexpr std::uint64_t kKilo = 1024, kMega = 1024 * kKilo;
   add(What::kBarrier, "dissemination", {0}, true);
   add(What::kBarrier, "boards", {0}, true);
-  add(What::kBroadcast, "tree", {8, 4 * kKilo, 64 * kKilo, kMega}, true);
+  // A small broadcast goes one way. Ranks of other operations exchange messages, which takes longer; the model has one
+  // value for both, and most operations exchange.
+  add(What::kBroadcast, "tree", {64 * kKilo, kMega}, true);
+  add(What::kBroadcast, "tree", {8, 512, 4 * kKilo, 256 * kKilo}, false);
   add(What::kBroadcast, "scatter and gather", {64 * kKilo, kMega}, true);
   add(What::kAllReduce, "doubling", {8, 4 * kKilo, 64 * kKilo, kMega}, true);
   add(What::kAllReduce, "circulant", {64 * kKilo, kMega}, true);
-  add(What::kAllGather, "circulant", {4 * kKilo, 64 * kKilo, kMega}, true);
-  add(What::kReduceScatter, "circulant", {64 * kKilo, kMega}, true);
+  add(What::kAllGather, "circulant", {8, 4 * kKilo, 64 * kKilo, kMega}, true);
+  add(What::kReduceScatter, "circulant", {4 * kKilo, 64 * kKilo, kMega}, true);
   for (const What operation : {What::kBroadcast, What::kAllReduce, What::kAllGather, What::kReduceScatter}) {
     add(operation, "mapped", {64 * kKilo, kMega, 4 * kMega}, true);
     add(operation, "mapped", {256 * kKilo, 2 * kMega}, false);
@@ -51,7 +57,6 @@ std::vector<Planned> plan_within_host() {
     add(operation, "boards", {8, 4 * kKilo}, true);
     add(operation, "boards", {512}, false);
   }
-  add(What::kBroadcast, "tree", {512, 256 * kKilo}, false);
   add(What::kAllReduce, "doubling", {512, 16 * kKilo}, false);
   add(What::kAllReduce, "circulant", {256 * kKilo}, false);
   add(What::kAllGather, "circulant", {16 * kKilo, 256 * kKilo}, false);
@@ -170,6 +175,22 @@ double misfit_of(const Tuned& tuned, const schedule::CostModel& model, bool fitt
     if (row.is_fitted == fitted) samples.push_back({.parts = row.parts, .ns = row.ns});
   }
   return misfit_of(samples, model);
+}
+
+double price_of_choices(const Tuned& tuned, const schedule::CostModel& model) {
+  std::map<std::tuple<bool, What, std::uint64_t>, std::vector<const TuneRow*>> calls;
+  for (const TuneRow& row : tuned.rows) calls[{row.far, row.item.operation, row.item.bytes}].push_back(&row);
+  double sum = 0;
+  std::size_t count = 0;
+  for (const auto& [call, rows] : calls) {
+    if (rows.size() < 2) continue;
+    const auto cost = [&](const TuneRow* row) { return cost_of(row->parts, model); };
+    const TuneRow* const chosen = *std::ranges::min_element(rows, {}, cost);
+    const TuneRow* const fastest = *std::ranges::min_element(rows, {}, &TuneRow::ns);
+    sum += std::log(chosen->ns / fastest->ns);
+    ++count;
+  }
+  return count == 0 ? 1 : std::exp(sum / static_cast<double>(count));
 }
 
 std::string cpu_name() {

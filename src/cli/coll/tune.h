@@ -43,6 +43,10 @@ Result<Tuned> tune(World& world, std::size_t rounds);
 /// How many times off the model is, in the median: of what it was fitted to, or of the checks. 1 is exact.
 double misfit_of(const Tuned& tuned, const schedule::CostModel& model, bool fitted);
 
+/// What the choices of the model cost: the time of the algorithm that it chooses over that of the fastest, in the mean
+/// (geometric) of the calls that were measured by several algorithms. 1: it always chooses the fastest.
+double price_of_choices(const Tuned& tuned, const schedule::CostModel& model);
+
 /// What it says on one line: which processor this is.
 std::string cpu_name();
 /// "2026-11-28T22:50:00Z".

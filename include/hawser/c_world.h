@@ -108,6 +108,8 @@ HAWSER_C_API int hawser_world_is_sparse(hawser_world world, int* sparse);
 HAWSER_C_API int hawser_world_has_direct_peer(hawser_world world, uint32_t rank, int* direct);
 /* World::host. HAWSER_INVALID: there is no such rank. Since HAWSER_C_ABI 8. */
 HAWSER_C_API int hawser_world_host(hawser_world world, uint32_t rank, uint32_t* host);
+/* World::cost_model, a text. Since HAWSER_C_ABI 10. */
+HAWSER_C_API int hawser_world_cost_model(hawser_world world, hawser_buffer* text);
 /* Memory of `bytes` that the ranks of this host map: large collectives of one host read it where it lies. Its address
    is the `base` that hawser_region_info_get tells. Since HAWSER_C_ABI 9. */
 HAWSER_C_API int hawser_world_allocate(hawser_world world, uint64_t bytes, hawser_region* out);

@@ -416,6 +416,11 @@ static void test_sparse(void) {
   CHECK(host == 0);
   REFUSED(hawser_world_host(worlds[0], 4, &host), HAWSER_INVALID, "there is no rank 4 among 4");
   REFUSED(hawser_world_host(worlds[0], 3, NULL), HAWSER_INVALID, "host is null");
+  hawser_buffer costs = HAWSER_INIT(hawser_buffer);
+  MUST(hawser_world_cost_model(worlds[0], &costs));
+  CHECK(costs.size == strlen("built in") && memcmp(costs.data, "built in", costs.size) == 0);
+  hawser_buffer_free(&costs);
+  REFUSED(hawser_world_cost_model(worlds[0], NULL), HAWSER_INVALID, "hawser_buffer is null");
   hawser_world_info where = {.size = sizeof(where)};
   MUST(hawser_world_info_get(worlds[3], &where));
   CHECK(where.host == 0 && where.local_rank == 3 && where.local_size == 4);

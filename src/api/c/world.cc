@@ -258,6 +258,13 @@ int hawser_world_allocate(hawser_world world, uint64_t bytes, hawser_region* out
   });
 }
 
+int hawser_world_cost_model(hawser_world world, hawser_buffer* text) {
+  return run(__func__, [&](const char* call) -> Status {
+    HAWSER_TRY_ASSIGN(const auto its, find<WorldObject>(call, world));
+    return give(call, text, its->world.cost_model());
+  });
+}
+
 int hawser_world_host(hawser_world world, uint32_t rank, uint32_t* host) {
   return run(__func__, [&](const char* call) -> Status {
     HAWSER_TRY(not_null(call, host, "host"));

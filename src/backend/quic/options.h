@@ -23,8 +23,8 @@ struct QuicOptions : ListenChoice {
   std::uint64_t small = 16 * 1024;   ///< Chunks up to this size go with the small operations.
   int sndbuf = 0, rcvbuf = 0;        ///< Bytes of a socket; 0: 4 MiB, as far as the system allows.
   std::uint64_t window = 16u << 20;  ///< Bytes that a peer may send ahead of their reader.
-  std::uint64_t datagram =
-      0;  ///< UDP bytes of the largest datagram; 0: kNetworkDatagram, and on loopback kLoopbackDatagram.
+  /// UDP bytes of the largest datagram; 0: kNetworkDatagram, and on loopback kLoopbackDatagram.
+  std::uint64_t datagram = 0;
   std::string qlog = {};                      ///< The folder for a log of each connection; empty: none.
   std::optional<Congestion> congestion = {};  ///< Nothing: reno on loopback, elsewhere cubic.
   Params params;                              ///< In force.

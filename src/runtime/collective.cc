@@ -77,12 +77,17 @@ Status Collective::check_buffers() {
       overlap_matters = overlap_matters || (reads && has_received && !is_in_place);
     }
   }
-  const auto refuse = [&](const char* text) { return Status(Code::kInvalid, name + ": " + text); };
+  const auto refuse = [&](const char* text) { return Status(Code::kInvalid, title() + ": " + text); };
   if (read > 0 && elements.input == nullptr) return refuse("the input is null");
   if (written > 0 && elements.output == nullptr) return refuse("the output is null");
   if (!overlap_matters || read == 0 || written == 0) return {};
   const bool overlap = in < out + written * elements.bytes && out < in + read * elements.bytes;
   return overlap ? refuse("the input and the output overlap") : Status();
+}
+
+std::string Collective::title() const {
+  if (number == 0) return name;
+  return name + " number " + std::to_string(number) + " of world '" + std::string(world_name) + "'";
 }
 
 void Collective::set_deadline(Instant deadline, Instant now) {
@@ -127,7 +132,7 @@ bool Collective::goes_by_schedule(Instant now) {
 }
 
 void Collective::begin_on_board(Board& board, std::uint64_t turn, Instant now) {
-  on_board_ = std::make_unique<BoardCall>(
+  on_board_.emplace(
       board, call,
       BoardCall::Buffers{.input = elements.input, .output = elements.output, .combine = std::move(elements.combine)},
       turn, number, digest);
@@ -151,7 +156,7 @@ bool Collective::look(Instant now) {
         fail(differs_at(on_board_->culprit()), now);
         return true;
       case BoardCall::Step::kBad:
-        fail(Status(Code::kCorrupt, name + ": what rank " + std::to_string(on_board_->culprit()) +
+        fail(Status(Code::kCorrupt, title() + ": what rank " + std::to_string(on_board_->culprit()) +
                                         " has on its board is of no collective of this world")
                  .with_peer(ranks[on_board_->culprit()].name()),
              now);
@@ -165,7 +170,7 @@ bool Collective::take_scratch(Instant now) {
   if (size == 0) return true;
   scratch_.reset(new (std::nothrow) std::byte[size]);
   if (scratch_ != nullptr) return true;
-  fail(Status(Code::kBusy, name + ": there is no memory for " + std::to_string(size) + " bytes of scratch"), now);
+  fail(Status(Code::kBusy, title() + ": there is no memory for " + std::to_string(size) + " bytes of scratch"), now);
   return false;
 }
 
@@ -174,7 +179,7 @@ bool Collective::decide(Instant now) {
   std::uint64_t turn = 0;
   const Result<bool> decided = room == nullptr ? mapped->decide() : room->decide(&turn);
   if (!decided) {
-    fail(Status(decided.error().code(), name + ": " + std::string(decided.error().message())), now);
+    fail(Status(decided.error().code(), title() + ": " + std::string(decided.error().message())), now);
     return false;
   }
   is_telling_ = false;
@@ -238,8 +243,8 @@ Status Collective::error_of(const Operation& operation) const {
 }
 
 Status Collective::differs_at(std::uint32_t rank) const {
-  return Status(Code::kInvalid,
-                name + " is another operation at rank " + std::to_string(rank) + ": the ranks differ in what they call")
+  return Status(Code::kInvalid, title() + " is another operation at rank " + std::to_string(rank) +
+                                    ": the ranks differ in what they call")
       .with_peer(ranks[rank].name());
 }
 
@@ -316,7 +321,7 @@ bool Collective::read_some(std::span<const schedule::Step> steps, std::uint64_t*
     if (there(step) != nullptr) continue;
     const Peer& peer = ranks[step.peer];
     fail(Status(Code::kDisconnected,
-                name + ": the path has ended by which the memory of rank " + std::to_string(step.peer) + " was read")
+                title() + ": the path has ended by which the memory of rank " + std::to_string(step.peer) + " was read")
              .with_peer(peer.name()),
          now);
     return false;
@@ -376,7 +381,7 @@ void Collective::go_on(Instant now) {
 
 void Collective::end_well(Instant now) {
   const Status last = elements.finish ? elements.finish() : Status();
-  if (!last.ok()) return fail(Status(last.code(), name + ": " + std::string(last.message())), now);
+  if (!last.ok()) return fail(Status(last.code(), title() + ": " + std::string(last.message())), now);
   finish({}, now);
 }
 
@@ -390,7 +395,7 @@ void Collective::fail(const Status& why, Instant now) {
 }
 
 std::vector<std::uint32_t> Collective::awaited() const {
-  if (on_board_ != nullptr) return on_board_->awaited();
+  if (on_board_) return on_board_->awaited();
   std::vector<std::uint32_t> all;
   for (const Receive& receive : receives_) {
     if (receive.final.load(std::memory_order_relaxed)) continue;
@@ -408,7 +413,7 @@ void Collective::finish(Status result, Instant now) {
   const std::shared_ptr<Operation> keep = std::move(self);
   hook.unlink();
   mapped.reset();  // The others' memory, too.
-  if (on_board_ != nullptr) {
+  if (on_board_) {
     const std::uint64_t turn = on_board_->turn();
     on_board_.reset();
     room->leave(*this, turn, now);

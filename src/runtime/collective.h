@@ -13,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/intrusive_list.h"
@@ -44,8 +45,8 @@ class Collective final : public Operation, public Listener, public BoardUser {
  public:
   Collective() : Operation(OperationKind::kSeveral) { listener = this; }
 
-  /// Names it in errors: "all_reduce number 7".
-  std::string name;
+  std::string name;             ///< Of the operation.
+  std::string_view world_name;  ///< Of its world, which outlives it as long as it is under way.
   std::uint64_t world = 0, number = 0, digest = 0;
   FlightEntry flight;          ///< As it is written down,
   std::uint64_t recorded = 0;  ///< and where; 0: it is not.
@@ -75,6 +76,8 @@ class Collective final : public Operation, public Listener, public BoardUser {
   RollCall roll;
   base::ListHook hook;  ///< Among those of its world that are under way.
 
+  /// Names it in errors: "all_reduce number 7 of world 'w'". Made when it is wanted: most collectives have none.
+  std::string title() const;
   /// kInvalid where a buffer that the schedule uses is null, or what comes would land in what is still to be sent.
   Status check_buffers();
   /// Before it begins.
@@ -85,16 +88,14 @@ class Collective final : public Operation, public Listener, public BoardUser {
   void on_end(Operation& operation) override;
   void on_late(Operation&, Instant now) override;
   void on_cancel(Operation&, const Status& why, Instant now) override {
-    fail(Status(why.code(), name + ": " + std::string(why.message())), now);
+    fail(Status(why.code(), title() + ": " + std::string(why.message())), now);
   }
   /// Ranks of whom the round still waits for a message.
   std::vector<std::uint32_t> awaited() const;
   /// The rank whose board it waits for, and cannot read any more.
-  std::optional<std::uint32_t> out_of_sight() const {
-    return on_board_ == nullptr ? std::nullopt : on_board_->out_of_sight();
-  }
+  std::optional<std::uint32_t> out_of_sight() const { return on_board_ ? on_board_->out_of_sight() : std::nullopt; }
   bool is_over() const { return is_over_; }
-  bool is_on_board() const { return on_board_ != nullptr; }
+  bool is_on_board() const { return on_board_.has_value(); }
 
   // For the room.
   void begin_to_tell(MappedCall& letters, Instant now) override;
@@ -125,7 +126,7 @@ class Collective final : public Operation, public Listener, public BoardUser {
   Status error_of(const Operation& operation) const;
 
   std::unique_ptr<std::byte[]> scratch_;
-  std::unique_ptr<BoardCall> on_board_;
+  std::optional<BoardCall> on_board_;
   MappedCall* letters_ = nullptr;
   schedule::Schedule exchange_;  ///< Of letters, while `is_telling_`.
   bool is_telling_ = false;

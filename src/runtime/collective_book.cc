@@ -29,7 +29,7 @@ std::string missing_of(const Collective& waiting) {
 
 void CollectiveBook::begin(const std::shared_ptr<Collective>& collective, Instant deadline, Instant now) {
   collective->number = next_number_++;
-  collective->name += " number " + std::to_string(collective->number) + " of world '" + site_.name + "'";
+  collective->world_name = site_.name;
   collective->ended = [this](Collective& over, Instant at) { on_ended(over, at); };
   // The others wait for what this rank will not send any more, unless they found out by themselves. Of a peer that is
   // gone they hear from its session.
@@ -37,7 +37,7 @@ void CollectiveBook::begin(const std::shared_ptr<Collective>& collective, Instan
     if (why.code() != Code::kDisconnected && hooks_.why_not().ok()) hooks_.revoke(why, at);
   };
   collective->late = [](Collective& over, Instant at) {
-    over.fail(Status(Code::kTimedOut, over.name + " did not end by its deadline" + missing_of(over)), at);
+    over.fail(Status(Code::kTimedOut, over.title() + " did not end by its deadline" + missing_of(over)), at);
   };
   collective->checking = [this](Collective& waiting, Instant at) { check_awaited(waiting, at); };
   collective->self = collective;
@@ -125,7 +125,7 @@ void CollectiveBook::check_awaited(Collective& waiting, Instant now) {
 /// Of several that wait, the first holds up the others.
 void CollectiveBook::tell_of(const Collective& waiting) {
   if (&waiting == under_way_.front()) {
-    hooks_.warn(waiting.name + " has not ended after " + base::format_duration(kToldAfter) + missing_of(waiting));
+    hooks_.warn(waiting.title() + " has not ended after " + base::format_duration(kToldAfter) + missing_of(waiting));
   }
 }
 
@@ -150,18 +150,27 @@ void CollectiveBook::on_checked(const Peer& by, std::uint64_t number, Code code,
   if (code == Code::kBusy || !rank || std::ranges::find(awaited, *rank) == awaited.end()) return;
   const bool has_closed = code == Code::kDisconnected;
   const Status gone = Status(Code::kDisconnected,
-                             its->name + " waits for rank " + std::to_string(*rank) + ", which has closed the world")
+                             its->title() + " waits for rank " + std::to_string(*rank) + ", which has closed the world")
                           .with_peer(by.name());
   its->fail(has_closed ? gone : not_the_same(by, number), now);
   if (has_closed) hooks_.revoke(gone, now);
+}
+
+/// Mostly it is the next one.
+void CollectiveBook::note_good(std::uint64_t number) {
+  if (number != last_good_ + 1) {
+    good_ahead_.insert(number);
+    return;
+  }
+  ++last_good_;
+  while (!good_ahead_.empty() && good_ahead_.erase(last_good_ + 1) != 0) ++last_good_;
 }
 
 void CollectiveBook::on_ended(Collective& over, Instant now) {
   Recorder* const recorder = over.recorded == 0 ? nullptr : site_.mailbox->recorder();
   if (recorder != nullptr) recorder->end(over.recorded, over.status.code(), now);
   if (over.status.ok()) {
-    good_ahead_.insert(over.number);
-    while (good_ahead_.erase(last_good_ + 1) != 0) ++last_good_;
+    note_good(over.number);
     if (planted(Planted::kLastGoodClaimed)) last_good_ = std::max(last_good_, over.number);
     // Each rank has counts of its own for an all_to_all: the digest does not hold them.
     const Arrived* const left =

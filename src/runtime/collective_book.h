@@ -91,6 +91,7 @@ class CollectiveBook {
   Status not_the_same(const Peer& by, std::uint64_t number) const;
   void tell_of(const Collective& waiting);
   void check_awaited(Collective& waiting, Instant now);
+  void note_good(std::uint64_t number);
   void on_ended(Collective& over, Instant now);
 
   Site site_;

@@ -69,7 +69,7 @@ TEST_F(CollectiveBookTest, EachHasTheNextNumberAndEndAllEndsThem) {
   EXPECT_EQ(first->number, 1U);
   EXPECT_EQ(second->number, 2U);
   EXPECT_EQ(book_.last_number(), 2U);
-  EXPECT_EQ(first->name, "barrier number 1 of world 'w'");
+  EXPECT_EQ(first->title(), "barrier number 1 of world 'w'");
   book_.end_all(Status(Code::kDisconnected, "rank 2 failed"), kMoment);
   EXPECT_EQ(first->status.message(), "rank 2 failed");
   EXPECT_EQ(second->status.message(), "rank 2 failed");

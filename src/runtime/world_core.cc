@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <thread>
 #include <utility>
 
@@ -994,12 +995,14 @@ Request WorldCore::begin_collective(const CollectiveMaker::Made& made, const Col
     its->elements = {};
     return request(its, bad);
   }
-  const Status status = agent::inner::under_lane_lightly(seat_->agent, its->name, [&](Instant now) {
+  const auto begin = [&](Instant now) {
     book_.begin(its, deadline(options.timeout, now), now);
     seat_->mailbox->run_jobs(now);
     const bool is_written = its->room != nullptr && why_not().ok() && (its->is_on_board() || its->is_over());
     return !is_written || its->room->take_rung();
-  });
+  };
+  // By reference: no memory is allocated for the function.
+  const Status status = agent::inner::under_lane_lightly(seat_->agent, its->name, std::cref(begin));
   return request(its, status);
 }
 
@@ -1042,7 +1045,7 @@ bool WorldCore::end_out_of_sight(Collective& waiting, std::uint32_t rank, Instan
     waiting.fail(departed(rank), now);
     return true;
   }
-  revoke_under_lane(Status(Code::kDisconnected, waiting.name + ": the path has ended by which the board of rank " +
+  revoke_under_lane(Status(Code::kDisconnected, waiting.title() + ": the path has ended by which the board of rank " +
                                                     std::to_string(rank) + " was read")
                         .with_peer(ranks_[rank].name()),
                     true, now);

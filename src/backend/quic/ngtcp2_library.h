@@ -74,6 +74,8 @@ namespace hawser::backend::quic {
 struct Ngtcp2 {
 #define HAWSER_NGTCP2_MEMBER(name) decltype(&ngtcp2_##name) name = nullptr;
   HAWSER_NGTCP2_FUNCTIONS(HAWSER_NGTCP2_MEMBER)
+#undef HAWSER_NGTCP2_MEMBER
+#define HAWSER_NGTCP2_MEMBER(member, name) decltype(&ngtcp2_##name) member = nullptr;
   HAWSER_NGTCP2_VERSION_FUNCTIONS(HAWSER_NGTCP2_MEMBER)
 #undef HAWSER_NGTCP2_MEMBER
   struct Crypto {

@@ -20,14 +20,15 @@ namespace hawser::backend::quic {
 
 #if NGTCP2_VERSION_NUM < 0x010000
 
-// Functions in use that other versions have not, without their prefix.
-#define HAWSER_NGTCP2_VERSION_FUNCTIONS(X)             \
-  X(conn_get_conn_stat_versioned)                      \
-  X(conn_get_connection_close_error)                   \
-  X(connection_close_error_default)                    \
-  X(connection_close_error_set_application_error)      \
-  X(connection_close_error_set_transport_error_liberr) \
-  X(connection_close_error_set_transport_error_tls_alert)
+// Functions in use that versions call differently: by which name they are used here, and that of this version, without
+// its prefix.
+#define HAWSER_NGTCP2_VERSION_FUNCTIONS(X)                                 \
+  X(close_default, connection_close_error_default)                         \
+  X(close_set_alert, connection_close_error_set_transport_error_tls_alert) \
+  X(close_set_application, connection_close_error_set_application_error)   \
+  X(close_set_error, connection_close_error_set_transport_error_liberr)    \
+  X(conn_get_close, conn_get_connection_close_error)                       \
+  X(conn_get_figures, conn_get_conn_stat_versioned)
 
 /// The oldest library that serves; each 0.x has an interface of its own.
 inline constexpr int kLeastNumber = NGTCP2_VERSION_NUM;
@@ -37,6 +38,7 @@ inline constexpr int kPacketVersion = NGTCP2_PKT_INFO_VERSION;
 inline constexpr int kCallbacksVersion = NGTCP2_CALLBACKS_VERSION;
 inline constexpr int kSettingsVersion = NGTCP2_SETTINGS_VERSION;
 inline constexpr int kParamsVersion = NGTCP2_TRANSPORT_PARAMS_VERSION;
+inline constexpr int kFiguresVersion = NGTCP2_CONN_STAT_VERSION;
 
 using CloseError = ngtcp2_connection_close_error;
 using ConnectionFigures = ngtcp2_conn_stat;
@@ -61,13 +63,13 @@ int on_path_validation(ngtcp2_conn*, std::uint32_t, const ngtcp2_path* path, ngt
 
 #else
 
-#define HAWSER_NGTCP2_VERSION_FUNCTIONS(X) \
-  X(ccerr_default)                         \
-  X(ccerr_set_application_error)           \
-  X(ccerr_set_liberr)                      \
-  X(ccerr_set_tls_alert)                   \
-  X(conn_get_ccerr)                        \
-  X(conn_get_conn_info_versioned)
+#define HAWSER_NGTCP2_VERSION_FUNCTIONS(X)              \
+  X(close_default, ccerr_default)                       \
+  X(close_set_alert, ccerr_set_tls_alert)               \
+  X(close_set_application, ccerr_set_application_error) \
+  X(close_set_error, ccerr_set_liberr)                  \
+  X(conn_get_close, conn_get_ccerr)                     \
+  X(conn_get_figures, conn_get_conn_info_versioned)
 
 inline constexpr int kLeastNumber = 0x010b00;
 inline constexpr const char* kLeastText = "1.11.0";
@@ -77,6 +79,7 @@ inline constexpr int kPacketVersion = NGTCP2_PKT_INFO_V1;
 inline constexpr int kCallbacksVersion = NGTCP2_CALLBACKS_V1;
 inline constexpr int kSettingsVersion = NGTCP2_SETTINGS_V2;
 inline constexpr int kParamsVersion = NGTCP2_TRANSPORT_PARAMS_V1;
+inline constexpr int kFiguresVersion = NGTCP2_CONN_INFO_V1;
 
 using CloseError = ngtcp2_ccerr;
 using ConnectionFigures = ngtcp2_conn_info;

@@ -26,12 +26,13 @@ Status write_all(int fd, std::string_view text, const std::string& path) {
 
 }  // namespace
 
-Status write_whole_file(const std::string& path, std::string_view text, mode_t mode) {
+Status write_whole_file(const std::string& path, std::string_view text, std::optional<mode_t> mode) {
   const std::string part = base::format("{}.part-{}", path, ::getpid());
-  const base::Fd fd(::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
+  const base::Fd fd(::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode.value_or(0666)));
   if (!fd) return base::errno_status("writing " + part, errno);
   Status status = write_all(fd.get(), text, part);
-  if (status.ok() && (::fchmod(fd.get(), mode) != 0 || ::fsync(fd.get()) != 0)) {
+  const auto keep = [&] { return (!mode || ::fchmod(fd.get(), *mode) == 0) && ::fsync(fd.get()) == 0; };
+  if (status.ok() && !keep()) {
     status = base::errno_status("writing " + part, errno);
   }
   if (status.ok() && std::rename(part.c_str(), path.c_str()) != 0)

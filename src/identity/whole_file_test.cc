@@ -25,6 +25,17 @@ TEST(WholeFile, IsReplacedInOnePieceWithItsMode) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path("")), {}), 1);
 }
 
+TEST(WholeFile, WithoutAModeTheUmaskCounts) {
+  base::TestFolder folder;
+  const mode_t before = ::umask(027);
+  const Status status = write_whole_file(folder.path("a"), "text");
+  ::umask(before);
+  ASSERT_TRUE(status.ok()) << status.to_string();
+  struct stat facts = {};
+  ASSERT_EQ(::stat(folder.path("a").c_str(), &facts), 0);
+  EXPECT_EQ(facts.st_mode & 07777, 0640u);
+}
+
 TEST(WholeFile, FailsWithThePath) {
   base::TestFolder folder;
   EXPECT_NE(write_whole_file(folder.path("no/such"), "x", 0600).to_string().find("no/such"), std::string::npos);

@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -28,6 +27,7 @@
 #include "cli/interrupt.h"
 #include "cli/rank_run.h"
 #include "cli/status_exit.h"
+#include "identity/whole_file.h"
 
 namespace hawser::cli {
 namespace coll {
@@ -143,23 +143,10 @@ Status check_output(const std::string& path) {
   return base::errno_status(Code::kInvalid, fmt::format("--output: making a file in '{}'", folder.string()), errno);
 }
 
-/// In one step: a reader sees the old file or the new one.
-Status write_output(const std::string& path, const std::string& text) {
-  const std::string part = path + ".part";
-  std::ofstream out(part, std::ios::binary | std::ios::trunc);
-  out << text;
-  out.close();
-  std::error_code error;
-  if (out) std::filesystem::rename(part, path, error);
-  if (out && !error) return {};
-  std::filesystem::remove(part, error);
-  return Status(Code::kFailed, fmt::format("'{}' cannot be written", path));
-}
-
 /// What the user sees, and the file.
 int show(const CollArguments& a, const Json& report) {
   if (!a.output.empty()) {
-    const Status written = write_output(a.output, report.at("tune").at("file").get<std::string>());
+    const Status written = identity::write_whole_file(a.output, report.at("tune").at("file").get<std::string>());
     if (!written.ok()) return fail(kBenchColl, a.common.json, written);
   }
   if (a.common.json) {

@@ -19,6 +19,11 @@ std::uint64_t mix(std::uint64_t hash, std::string_view bytes) {  // FNV-1a
 
 }  // namespace
 
+std::string host_name() {
+  std::array<char, 256> name = {};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? std::string(name.data()) : std::string();
+}
+
 Result<std::uint64_t> this_host() {
   std::array<char, 256> text;
   std::uint64_t hash = 0xcbf29ce484222325U;

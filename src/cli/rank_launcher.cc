@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <utility>
 
+#include "base/host_id.h"
 #include "base/try.h"
 #include "cli/command.h"
 #include "cli/rank_guard.h"
@@ -34,11 +34,6 @@ RankProcess::Environment own_variables() {
 void put(RankProcess::Environment* variables, const std::string& name, const std::string& value) {
   std::erase_if(*variables, [&](const auto& each) { return each.first == name; });
   variables->emplace_back(name, value);
-}
-
-std::string own_host_name() {
-  std::array<char, 256> name = {};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? std::string(name.data()) : std::string();
 }
 
 }  // namespace
@@ -70,7 +65,7 @@ Result<RankLauncher> RankLauncher::open(LaunchOptions options) {
 Status RankLauncher::place_ranks() {
   if (options_.hosts.empty()) options_.hosts.push_back({.name = "localhost"});
   HAWSER_TRY_ASSIGN(place_, share_ranks(options_.hosts, options_.ranks));
-  const std::string own_name = own_host_name();
+  const std::string own_name = base::host_name();
   for (const RankHost& host : options_.hosts) remote_.push_back(!is_this_host(host.name, own_name));
   has_remote_ = std::ranges::any_of(place_, [this](std::size_t place) { return bool(remote_[place]); });
   if (!has_remote_) return {};

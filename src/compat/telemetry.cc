@@ -1,13 +1,13 @@
 #include "compat/telemetry.h"
 
 #include <fnmatch.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <optional>
 
 #include "base/address.h"
 #include "base/format.h"
+#include "base/host_id.h"
 #include "base/quantity.h"
 #include "base/try.h"
 #include "compat/environment.h"
@@ -70,9 +70,9 @@ bool is_yes(std::string_view text) {
   return lower == "y" || lower == "yes" || lower == "1" || lower == "true" || lower == "on";
 }
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+std::string host_label() {
+  std::string name = base::host_name();
+  return name.empty() ? "unknown" : name;
 }
 
 /// "NIXL_ERR_BACKEND" is "backend", as NIXL's label `status` has it.
@@ -115,7 +115,7 @@ Result<TelemetryExport> telemetry_export(const ConfigSources::Texts& environment
 }
 
 Telemetry::Telemetry(std::string_view agent, TelemetryExport what)
-    : agent_(agent), host_(host_name()), what_(std::move(what)) {
+    : agent_(agent), host_(host_label()), what_(std::move(what)) {
   transfer_.counts.resize(what_.bounds_us.size() + 1);
   post_.counts.resize(what_.bounds_us.size() + 1);
 }

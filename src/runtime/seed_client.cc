@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -13,6 +12,7 @@
 #include "agent/inner.h"
 #include "base/address.h"
 #include "base/fd.h"
+#include "base/host_id.h"
 #include "base/try.h"
 #include "identity/files.h"
 #include "runtime/seed_server.h"
@@ -87,9 +87,8 @@ Result<Peer> find_seed(Agent& agent, std::string_view address, Instant until) {
 
 /// By which the seed's errors name this rank's process: the host's name is part of it.
 std::string client_name() {
-  std::array<char, 64> host = {};
-  const bool is_known = ::gethostname(host.data(), host.size() - 1) == 0 && host[0] != 0;
-  return identity::one_of_many(is_known ? "seed-client-" + std::string(host.data()) : "seed-client");
+  const std::string host = base::host_name();
+  return identity::one_of_many(host.empty() ? "seed-client" : "seed-client-" + host);
 }
 
 }  // namespace

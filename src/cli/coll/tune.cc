@@ -1,7 +1,5 @@
 #include "cli/coll/tune.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,6 +11,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/host_id.h"
 #include "base/try.h"
 #include "cli/coll/call.h"
 
@@ -162,8 +161,7 @@ Result<Tuned> tune(World& world, std::size_t rounds) {
   if (mates > 1) HAWSER_TRY(measure_among(world, world.host(world.rank()) == world.host(0), false, rounds, tuned));
   if (hosts.size() > 1) HAWSER_TRY(measure_among(world, world.local_rank() == 0, true, rounds, tuned));
   if (world.rank() != 0) return Tuned();
-  std::array<char, 256> name = {};
-  if (::gethostname(name.data(), name.size() - 1) == 0) tuned.file.host = name.data();
+  tuned.file.host = base::host_name();
   tuned.file.cpu = cpu_name();
   tuned.file.measured = date_now();
   return tuned;

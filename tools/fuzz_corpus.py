@@ -21,6 +21,8 @@ import tempfile
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
 BUILD = SOURCE / "build/asan"
 FOUND = SOURCE / "test/fuzz/found"
+PATIENCE = 600
+"""Seconds that a target may take beside the time that it is given: for the inputs that are there, and to choose."""
 LENGTH_MAX = 1024
 """Bytes of an input that is kept: longer ones would make the files large, and seldom reach more."""
 
@@ -47,6 +49,15 @@ def targets():
     return sorted(path.name.removeprefix("fuzz_") for path in (BUILD / "bin").glob("fuzz_*"))
 
 
+def ends_well(words, out, patience):
+    """Whether it ended with 0 within so many seconds."""
+    try:
+        return subprocess.run(words, stdout=out, stderr=out, check=False, timeout=patience).returncode == 0
+    except subprocess.TimeoutExpired:
+        print(f"fuzz_corpus: {words[0].name} did not end within {patience} s", file=sys.stderr)
+        return False
+
+
 def fuzz(name, seconds):
     """Whether all went well. What was found counts either way."""
     program = BUILD / f"bin/fuzz_{name}"
@@ -55,23 +66,15 @@ def fuzz(name, seconds):
     bounds = [f"-max_total_time={seconds}", "-timeout=10", "-rss_limit_mb=2048", "-max_len=65536"]
     log = BUILD / f"fuzz_{name}.log"
     with log.open("w") as out:
-        ended = subprocess.run(
-            [program, "-error_exitcode=1", *bounds, f"-artifact_prefix={BUILD}/fuzz_{name}_", *corpus],
-            stdout=out,
-            stderr=out,
-            check=False,
-        )
+        words = [program, "-error_exitcode=1", *bounds, f"-artifact_prefix={BUILD}/fuzz_{name}_", *corpus]
+        is_good = ends_well(words, out, seconds + PATIENCE)
     with tempfile.TemporaryDirectory() as least:
-        subprocess.run(
-            [program, "-set_cover_merge=1", f"-max_len={LENGTH_MAX}", least, *corpus],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            check=True,
-        )
-        kept = pack(pathlib.Path(least), FOUND / f"{name}.hex")
+        words = [program, "-set_cover_merge=1", f"-max_len={LENGTH_MAX}", least, *corpus]
+        is_chosen = ends_well(words, subprocess.DEVNULL, PATIENCE)
+        kept = pack(pathlib.Path(least), FOUND / f"{name}.hex") if is_chosen else "no"  # The old ones stay.
     runs = next((line for line in reversed(log.read_text().splitlines()) if line.startswith("Done ")), "")
     print(f"{name}: {runs or 'FAILED, see ' + str(log)}; {kept} inputs kept", flush=True)
-    return ended.returncode == 0
+    return is_good and is_chosen
 
 
 def run(names, seconds):

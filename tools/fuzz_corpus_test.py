@@ -1,6 +1,10 @@
 """Tests of tools/fuzz_corpus.py."""
 
+import contextlib
+import io
 import pathlib
+import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -36,6 +40,14 @@ class Corpus(unittest.TestCase):
         file.write_text("7a\nzz\n")
         with self.assertRaisesRegex(SystemExit, "x.hex:2"):
             fuzz_corpus.unpack(file, self.folder / "out")
+
+
+class Targets(unittest.TestCase):
+    def test_one_that_does_not_end_is_given_up(self):
+        program = pathlib.Path(sys.executable)
+        for text, patience, well in (("pass", 60, True), ("raise SystemExit(1)", 60, False), ("while True: pass", 0.2, False)):
+            with contextlib.redirect_stderr(io.StringIO()):
+                self.assertEqual(fuzz_corpus.ends_well([program, "-c", text], subprocess.DEVNULL, patience), well)
 
 
 if __name__ == "__main__":

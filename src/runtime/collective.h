@@ -45,7 +45,7 @@ class Collective final : public Operation, public Listener, public BoardUser {
  public:
   Collective() : Operation(OperationKind::kSeveral) { listener = this; }
 
-  std::string name;             ///< Of the operation.
+  std::string name;             ///< The operation's: "all_reduce".
   std::string_view world_name;  ///< Of its world, which outlives it as long as it is under way.
   std::uint64_t world = 0, number = 0, digest = 0;
   FlightEntry flight;          ///< As it is written down,

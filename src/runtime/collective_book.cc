@@ -110,22 +110,17 @@ void CollectiveBook::check_awaited(Collective& waiting, Instant now) {
   const std::optional<std::uint32_t> unseen = waiting.out_of_sight();
   if (unseen && hooks_.out_of_sight(waiting, *unseen, now)) return;
   if (planted(Planted::kNeverChecks)) return;
-  if (waiting.roll.take_told(now)) tell_of(waiting);
+  const bool is_first = &waiting == under_way_.front();  // It holds up the others.
+  if (is_first && waiting.roll.take_told(now)) {
+    hooks_.warn(waiting.title() + " has not ended after " + base::format_duration(kToldAfter) + missing_of(waiting));
+  }
   const std::vector<std::uint32_t> awaited = waiting.awaited();
-  const bool asks_all = waiting.roll.asks_all(now) && site_.ranks.size() <= kRollCallMax;
-  waiting.roll.ask();
+  const bool asks_all = waiting.roll.ask(now, is_first) && site_.ranks.size() <= kRollCallMax;
   for (std::uint32_t rank = 0; rank < site_.ranks.size(); ++rank) {
     const bool awaits = std::ranges::find(awaited, rank) != awaited.end();
     if (!asks_all && !awaits) continue;
     const Question question = {.number = waiting.number, .digest = waiting.digest, .awaits = awaits};
-    site_.mailbox->check(site_.ranks[rank], site_.world, question, now);
-  }
-}
-
-/// Of several that wait, the first holds up the others.
-void CollectiveBook::tell_of(const Collective& waiting) {
-  if (&waiting == under_way_.front()) {
-    hooks_.warn(waiting.title() + " has not ended after " + base::format_duration(kToldAfter) + missing_of(waiting));
+    site_.mailbox->tell_if_room(site_.ranks[rank], check_word(site_.world, question), now);
   }
 }
 

@@ -89,7 +89,6 @@ class CollectiveBook {
   bool is_past(std::uint64_t number) const { return number < next_number_ && under_way(number) == nullptr; }
   void end_misfit(const Peer& by, std::uint64_t number, Instant now);
   Status not_the_same(const Peer& by, std::uint64_t number) const;
-  void tell_of(const Collective& waiting);
   void check_awaited(Collective& waiting, Instant now);
   void note_good(std::uint64_t number);
   void on_ended(Collective& over, Instant now);

@@ -188,6 +188,13 @@ TEST_F(CollectiveBookTest, AfterTenSecondsTheLogNamesThemOnceForAllThatWait) {
   const std::string start = "barrier number 1 of world 'w' has not ended after 10s; it waits for rank ";
   EXPECT_TRUE(log_.at(0).starts_with(start)) << log_[0];
   EXPECT_TRUE(log_[0].ends_with("; ranks 1, 2 have not called it")) << log_[0];
+  first->fail(Status(Code::kDisconnected, "a path ended"), kMoment + seconds(12));
+  second->on_late(*second, kMoment + seconds(13));
+  book_.on_checked(ranks_[1], 2, Code::kBusy, kMoment);
+  second->on_late(*second, kMoment + seconds(14));
+  ASSERT_EQ(log_.size(), 2U) << "now it is the one that holds up others";
+  EXPECT_TRUE(log_[1].starts_with("barrier number 2 of world 'w' has not ended after 10s")) << log_[1];
+  EXPECT_TRUE(log_[1].ends_with("; rank 1 has not called it")) << log_[1];
 }
 
 TEST_F(CollectiveBookTest, TheStatusOfOneThatEndsBadlyIsExplained) {

@@ -33,7 +33,8 @@ struct SettledCosts {
   schedule::CostModel model = {};
   std::optional<std::uint32_t> teller = {};  ///< The first rank that was given it. None: it is built in.
 };
-/// From the words of all ranks. The same on all of them. kInvalid, naming the ranks, where two told different models.
+/// Every rank calls it with the words of all ranks, and gets the same model. kInvalid: two ranks told different models;
+/// the error names them.
 Result<SettledCosts> settle_costs(std::span<const std::uint64_t> words);
 std::vector<std::uint64_t> hosts_of(std::span<const std::uint64_t> words);
 

@@ -430,12 +430,12 @@ void Mailbox::tell(const Peer& peer, Word word, Instant now) {
   carrier_.serve(*session, now);
 }
 
-void Mailbox::check(const Peer& peer, std::uint64_t world, const Question& question, Instant now) {
+void Mailbox::tell_if_room(const Peer& peer, Word word, Instant now) {
   Status gone;
   const agent::Session* const session = carrier_.session_with(peer, &gone);
   const Desk* const desk = session == nullptr ? nullptr : known_desk(*session);
   if (desk != nullptr && desk->words.size() >= kChecksMax) return;
-  tell(peer, check_word(world, question), now);
+  tell(peer, std::move(word), now);
 }
 
 /// Of a world that is not known yet nothing can be said: the peer asks again.

@@ -44,7 +44,7 @@ inline constexpr std::size_t kOperationsMax = std::size_t{1} << 20;     ///< Sen
 inline constexpr std::size_t kFetchPart = 256 * 1024;                   ///< Read of one message in one go.
 inline constexpr std::size_t kWordsMax = 4096;                          ///< For one peer, not sent yet.
 inline constexpr std::size_t kPieceMin = 16 * 1024;                     ///< Smaller pieces are sent together.
-inline constexpr std::size_t kChecksMax = 256;                          ///< Words that wait; no more checks then.
+inline constexpr std::size_t kChecksMax = 256;                          ///< Words that wait; no more questions then.
 inline constexpr std::uint32_t kMailboxWindow = 256;                    ///< Messages of one peer on their way to here.
 
 /// Of a peer: compares equal for handles of one incarnation.
@@ -86,8 +86,9 @@ class Mailbox final : public agent::Service {
   std::uint64_t kept_so_far() const { return kept_so_far_.load(std::memory_order_acquire); }
   /// Says that to the peer, before what waits to be sent. Best effort: a peer that does not hear it finds out alone.
   void tell(const Peer& peer, Word word, Instant now);
-  /// Asks the peer, unless it reads nothing: then it is asked again later.
-  void check(const Peer& peer, std::uint64_t world, const Question& question, Instant now);
+  /// The same, unless kChecksMax words wait for the peer: it reads nothing. For questions, which are asked again later,
+  /// and for answers to them.
+  void tell_if_room(const Peer& peer, Word word, Instant now);
   /// What belongs to this world and nobody wants is let go of.
   void forget_world(std::uint64_t world);
   /// Ends the user's receives of this world that wait for any source, or all that wait.

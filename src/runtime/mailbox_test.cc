@@ -325,7 +325,9 @@ TEST_F(MailboxTest, ABellRingsForItsWorld) {
 
 TEST_F(MailboxTest, ChecksForAPeerThatReadsNothingAreBounded) {
   mailbox_.attend(*peer_->session);
-  for (std::size_t i = 0; i < 2 * kChecksMax; ++i) mailbox_.check(Peer(peer_), 1, {.number = i, .digest = 6}, kNow);
+  for (std::size_t i = 0; i < 2 * kChecksMax; ++i) {
+    mailbox_.tell_if_room(Peer(peer_), check_word(1, {.number = i, .digest = 6}), kNow);
+  }
   EXPECT_EQ(mailbox_.left(*peer_->session), kChecksMax);
   pump();
   EXPECT_EQ(carrier_.said.size(), kChecksMax);

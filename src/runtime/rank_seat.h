@@ -62,7 +62,7 @@ class RankSeat {
   /// Handlers run by themselves, while the caller waits. Otherwise they run while the agent lets time pass.
   bool has_threads() const { return !hooks_.run; }
   std::uint64_t read_at_once() const { return hooks_.read_at_once; }
-  /// Of all worlds of this rank: built in until the ranks have entered the first one.
+  /// All worlds of this rank have this cost model. Until the ranks have entered the first one it is the built-in model.
   const SettledCosts& costs() const { return costs_; }
   void settle_costs(const SettledCosts& costs) { costs_ = costs; }
   /// Of ranks on one host the same number.

@@ -39,15 +39,19 @@ class RollCall {
     const Instant usual = std::min(now + kCheckEvery, deadline_);
     return now < last_ask_ ? std::min(usual, last_ask_) : usual;
   }
-  bool asks_all(Instant now) const { return now >= last_ask_ || (!is_told_ && now + kCheckEvery >= told_at_); }
-  /// True once: the log is to tell for whom it waits.
+  /// It asks now, and what was answered before does not hold any more. True: all ranks, not only those that it waits
+  /// for. `may_tell`: the log may have a line about it.
+  bool ask(Instant now, bool may_tell) {
+    absent_.clear();
+    asked_all_ = now >= last_ask_ || (may_tell && !is_told_ && now + kCheckEvery >= told_at_);
+    return asked_all_;
+  }
+  /// True once, when all have been asked: the log is to tell for whom it waits.
   bool take_told(Instant now) {
-    if (is_told_ || now < told_at_) return false;
+    if (is_told_ || !asked_all_ || now < told_at_) return false;
     return is_told_ = true;
   }
 
-  /// What was answered before does not hold any more.
-  void ask() { absent_.clear(); }
   /// That rank has answered that it has not called it.
   void note_absent(std::uint32_t rank) {
     const auto at = std::ranges::lower_bound(absent_, rank);
@@ -58,7 +62,7 @@ class RollCall {
 
  private:
   Instant deadline_ = Instant::max(), last_ask_ = Instant::max(), told_at_ = Instant::max();
-  bool is_told_ = false;
+  bool is_told_ = false, asked_all_ = false;
   std::vector<std::uint32_t> absent_;
 };
 

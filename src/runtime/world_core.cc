@@ -1018,7 +1018,7 @@ void WorldCore::on_check(const Peer& by, const Question& question, Instant now) 
     case CollectiveBook::Answer::kNone:
       return;
     case CollectiveBook::Answer::kNotYet:
-      return seat_->mailbox->tell(by, checked_word(nonce_, question.number, Code::kBusy), now);
+      return seat_->mailbox->tell_if_room(by, checked_word(nonce_, question.number, Code::kBusy), now);
     case CollectiveBook::Answer::kOver:
       return seat_->mailbox->tell(by, checked_word(nonce_, question.number, Code::kInvalid), now);
     case CollectiveBook::Answer::kEnded:

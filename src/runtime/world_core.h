@@ -52,7 +52,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   Status find_and_join(Duration timeout);
   /// Ends when all ranks have entered: each knows the host of every other then.
   Request all_entered(Duration timeout);
-  /// What the ranks were given does not go together. The same on all of them, once they have entered.
+  /// Ranks were given settings that do not go together. All ranks have the same status, once they have entered.
   const Status& misfit() const { return misfit_; }
   std::uint32_t rank() const { return rank_; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(ranks_.size()); }

@@ -29,7 +29,7 @@ struct Common {
 /// A subcommand with --json and --config, its description and examples (one a line) in --help.
 CLI::App* add_command(Shell& shell, const std::string& name, const std::string& description,
                       const std::string& examples, Common& common);
-/// The same below another command: its name in messages is that of both, "bench coll".
+/// A command below another one. Messages name both: "bench coll".
 CLI::App* add_subcommand(CLI::App& parent, const std::string& name, const std::string& description,
                          const std::string& examples, Common& common);
 /// The configuration in force: defaults, file, environment.

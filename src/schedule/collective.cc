@@ -323,7 +323,7 @@ Few right_ones(const Call& call) {
   return all;
 }
 
-/// Of the host that has most.
+/// The host that has most ranks has so many.
 std::uint32_t ranks_of_host(const Call& call) {
   return Hosts::has_levels(call.hosts) ? Hosts(call.hosts, 0, 0).ranks_max() : 1;
 }

@@ -39,8 +39,8 @@ struct CostField {
   bool is_far;  ///< Of messages between hosts.
 };
 
-inline constexpr double kCallNsMax = 1e9;  ///< Of a message, or of a board: a second.
-inline constexpr double kByteNsMax = 1e3;  ///< A megabyte a second.
+inline constexpr double kCallNsMax = 1e9;  ///< A message, or a board, costs a second at most.
+inline constexpr double kByteNsMax = 1e3;  ///< A byte costs so much at most: a megabyte a second.
 /// All of them, in the order in which they are written and told.
 inline constexpr std::array<CostField, 7> kCostFields = {{
     {"message_ns", &CostModel::message_ns, kCallNsMax, false},

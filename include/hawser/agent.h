@@ -230,9 +230,11 @@ class HAWSER_API Agent {
   /// Fills `out`'s strings in place (no allocation when they have room); returns the number taken.
   std::size_t take_notifications(std::span<Notification> out);
   std::optional<PeerEvent> take_event();
-  /// Lets peers send on `channel` (>= 16): up to `credit` messages may wait here unread, per peer.
-  /// 1024 channels at most; beyond: kBusy. Opening one again changes nothing.
-  Status open_channel(std::uint32_t channel, std::uint32_t credit = 64);
+  /// Lets peers send on `channel` (>= 16): up to `credit` messages may wait here unread, per peer. Its messages come in
+  /// the order in which a peer sent them. `priority` is the class of the channel: messages of a more urgent one do not
+  /// wait for those of others, and may overtake them.
+  /// 1024 channels at most; beyond: kBusy. Opening one again changes nothing; in another class it is kInvalid.
+  Status open_channel(std::uint32_t channel, std::uint32_t credit = 64, Priority priority = Priority::kRealtime);
   std::optional<Message> take_message(std::uint32_t channel);
   /// Fills `out` in place, as take_notifications does: all of it at once costs little more than one.
   std::size_t take_messages(std::uint32_t channel, std::span<Message> out);

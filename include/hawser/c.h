@@ -57,6 +57,9 @@ HAWSER_C_API int hawser_agent_event_fd(hawser_agent agent, int* fd); /* The agen
 HAWSER_C_API int hawser_agent_take_notification(hawser_agent agent, hawser_news* out);
 HAWSER_C_API int hawser_agent_take_event(hawser_agent agent, hawser_news* out);
 HAWSER_C_API int hawser_agent_open_channel(hawser_agent agent, uint32_t channel, uint32_t credit); /* 0: 64. */
+/* In this class (HAWSER_PRIORITY_*): docs/c-api.md. Since HAWSER_C_ABI 11. */
+HAWSER_C_API int hawser_agent_open_channel_in_class(hawser_agent agent, uint32_t channel, uint32_t credit,
+                                                    uint32_t priority);
 HAWSER_C_API int hawser_agent_take_message(hawser_agent agent, uint32_t channel, hawser_news* out);
 
 /* Memory. */

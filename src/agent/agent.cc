@@ -209,15 +209,19 @@ std::optional<PeerEvent> Agent::take_event() {
   return core_->inbox.take_event();
 }
 
-Status Agent::open_channel(std::uint32_t channel, std::uint32_t credit) {
+Status Agent::open_channel(std::uint32_t channel, std::uint32_t credit, Priority priority) {
   if (Status status = core_->usable("open_channel"); !status.ok()) return status;
   constexpr std::uint32_t kCreditMax = 1u << 20;
   if (channel < wire::kUserChannelMin || credit == 0 || credit > kCreditMax) {
     return Status(Code::kInvalid, "open_channel: channel " + std::to_string(channel) +
                                       " must be at least 16 and credit " + std::to_string(credit) + " in 1..2^20");
   }
+  if (static_cast<std::size_t>(priority) >= wire::kClasses) {
+    return Status(Code::kInvalid, "open_channel: priority " + std::to_string(static_cast<unsigned>(priority)) +
+                                      " must be 0 (critical), 1 (realtime) or 2 (bulk)");
+  }
   core_->lane.lock();
-  const Status opened = core_->engine.messages().open_channel(channel, credit);
+  const Status opened = core_->engine.messages().open_channel(channel, credit, priority);
   core_->lane.unlock();
   core_->lane.wake();
   return opened;

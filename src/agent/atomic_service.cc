@@ -14,8 +14,9 @@
 namespace hawser::agent {
 namespace {
 
-constexpr std::array kChannels = {OwnChannel{.id = wire::kAtomicChannel, .window = kAtomicsWindow},
-                                  OwnChannel{.id = wire::kAtomicAnswerChannel, .window = kAtomicsWindow}};
+constexpr std::array kChannels = {
+    OwnChannel{.id = wire::kAtomicChannel, .window = kAtomicsWindow, .priority = Priority::kCritical},
+    OwnChannel{.id = wire::kAtomicAnswerChannel, .window = kAtomicsWindow, .priority = Priority::kCritical}};
 
 std::string_view refusal_text(Code code) {
   switch (code) {

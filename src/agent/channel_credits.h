@@ -14,39 +14,41 @@
 #include <memory>
 #include <optional>
 
+#include <hawser/status.h>
+#include <hawser/transfer.h>
+
 #include "base/spin.h"
 #include "proto/credit.h"
+#include "wire/session.h"
 
 namespace hawser::agent {
 
 class ChannelCredits {
  public:
   enum class Taken : std::uint8_t { kYes, kNotOpen, kNoRoom };
+  /// Of the place that was taken.
+  struct Ticket {
+    std::uint32_t epoch = 0;
+    Priority priority = Priority::kRealtime;  ///< The channel's.
+  };
 
   static constexpr std::size_t kUsersMax = 1024;
 
-  /// `epoch` gets the one in which the place was taken.
-  Taken try_take(std::uint32_t channel, std::size_t bytes, std::uint32_t* epoch = nullptr) {
+  Taken try_take(std::uint32_t channel, std::size_t bytes, Ticket* ticket) {
     const base::SpinGuard guard(lock_);
-    proto::CreditSender* const credit = find(channel);
-    if (credit == nullptr) return Taken::kNotOpen;
-    if (epoch != nullptr) *epoch = epoch_;
-    return credit->try_take(bytes) ? Taken::kYes : Taken::kNoRoom;
+    Open* const open = find(channel);
+    if (open == nullptr) return Taken::kNotOpen;
+    *ticket = {.epoch = epoch_, .priority = open->priority};
+    return open->credit.try_take(bytes) ? Taken::kYes : Taken::kNoRoom;
   }
   /// What was taken is not sent.
   void give_back(std::uint32_t channel, std::size_t bytes) {
     const base::SpinGuard guard(lock_);
-    if (proto::CreditSender* const credit = find(channel)) credit->give_back(bytes);
+    if (Open* const open = find(channel)) open->credit.give_back(bytes);
   }
-  /// The peer told how much it takes. Whether that is more than before; nothing: it opens more channels than any may.
-  std::optional<bool> on_credit(std::uint32_t channel, const wire::CreditLimits& limits) {
-    const base::SpinGuard guard(lock_);
-    if (all_ == nullptr) all_ = std::make_unique<All>();
-    const auto at = all_->find(channel);
-    if (at != all_->end()) return at->second.on_credit(limits);
-    if (channel >= wire::kUserChannelMin && users() >= kUsersMax) return std::nullopt;
-    return (*all_)[channel].on_credit(limits);
-  }
+  /// The peer told how much it takes. Whether that is more than before. kCorrupt: it opens more channels than any may,
+  /// or gives one another class.
+  Result<bool> on_credit(const wire::Credit& credit);
   bool is_open(std::uint32_t channel) const {
     const base::SpinGuard guard(lock_);
     return find(channel) != nullptr;
@@ -54,8 +56,8 @@ class ChannelCredits {
   /// Nothing: it is not open.
   std::optional<proto::CreditSender> state(std::uint32_t channel) const {
     const base::SpinGuard guard(lock_);
-    const proto::CreditSender* const credit = find(channel);
-    return credit == nullptr ? std::nullopt : std::optional(*credit);
+    const Open* const open = find(channel);
+    return open == nullptr ? std::nullopt : std::optional(open->credit);
   }
   std::uint32_t epoch() const {
     const base::SpinGuard guard(lock_);
@@ -69,12 +71,16 @@ class ChannelCredits {
   }
 
  private:
-  using All = std::map<std::uint32_t, proto::CreditSender>;
+  struct Open {
+    proto::CreditSender credit;
+    Priority priority = Priority::kRealtime;
+  };
+  using All = std::map<std::uint32_t, Open>;
   std::size_t users() const HAWSER_REQUIRES(lock_) {
     const auto own = std::distance(all_->begin(), all_->lower_bound(wire::kUserChannelMin));
     return all_->size() - static_cast<std::size_t>(own);
   }
-  proto::CreditSender* find(std::uint32_t channel) const HAWSER_REQUIRES(lock_) {
+  Open* find(std::uint32_t channel) const HAWSER_REQUIRES(lock_) {
     if (all_ == nullptr) return nullptr;
     const auto at = all_->find(channel);
     return at == all_->end() ? nullptr : &at->second;

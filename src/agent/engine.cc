@@ -225,7 +225,7 @@ std::size_t Engine::pump(Session& session, Instant now) {
                    SessionLink::pump_ack(session, now, &work);
   if (!all) {
     sessions_.block(session, now);
-  } else if (session.link_in.ack_due(true)) {
+  } else if (session.links.ack_due(true)) {
     sessions_.enlist(session);  // It waits for company, but not for long.
   }
   return work;
@@ -289,7 +289,7 @@ std::vector<const Session*> Engine::behind() const {
   std::vector<const Session*> all;
   for (const Session* const session : sessions_.all()) {
     const bool is_down = session->machine.state() == proto::SessionState::kDown;
-    if (!is_down && (session->link_out.kept() > 0 || !session->unsent.empty())) all.push_back(session);
+    if (!is_down && (session->links.kept() > 0 || session->unsent_count() != 0)) all.push_back(session);
   }
   return all;
 }

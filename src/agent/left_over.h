@@ -9,6 +9,8 @@
 #include <memory>
 #include <string>
 
+#include <hawser/transfer.h>
+
 namespace hawser::agent {
 
 struct PeerCore;
@@ -21,8 +23,9 @@ struct LeftOver {
   std::string bytes;  ///< The message or notification.
   Kind kind = Kind::kMessage;
   std::uint32_t channel = 0;
-  std::uint32_t epoch = 0;     ///< Names the session (ChannelCredits); a notification has none.
-  std::uint32_t messages = 0;  ///< kRelease: so many, of so many bytes in all.
+  Priority priority = Priority::kRealtime;  ///< The class in which it goes.
+  std::uint32_t epoch = 0;                  ///< Names the session (ChannelCredits); a notification has none.
+  std::uint32_t messages = 0;               ///< kRelease: so many, of so many bytes in all.
   std::uint64_t freed = 0;
 };
 

@@ -171,9 +171,12 @@ Left leave_message(Core& core, const std::shared_ptr<PeerCore>& peer, std::uint3
                    std::span<const std::byte> bytes) {
   if (!may_leave(core, *peer)) return std::nullopt;
   LeftOver left{.peer = peer, .kind = LeftOver::Kind::kMessage, .channel = channel};
-  if (peer->channels.try_take(channel, bytes.size(), &left.epoch) != ChannelCredits::Taken::kYes) {
+  ChannelCredits::Ticket ticket;
+  if (peer->channels.try_take(channel, bytes.size(), &ticket) != ChannelCredits::Taken::kYes) {
     return MessageDesk::no_room(*peer, channel);
   }
+  left.epoch = ticket.epoch;
+  left.priority = ticket.priority;
   left.bytes.assign(base::as_text(bytes));
   if (core.lane.leave(std::move(left))) return Status();
   peer->channels.give_back(channel, bytes.size());

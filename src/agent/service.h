@@ -17,6 +17,7 @@
 #include <hawser/peer.h>
 #include <hawser/status.h>
 #include <hawser/time.h>
+#include <hawser/transfer.h>
 
 #include "agent/describe.h"
 #include "backend/backend.h"
@@ -33,6 +34,7 @@ inline constexpr std::size_t kServiceHeadMax = 64;  ///< What stands before the 
 struct OwnChannel {
   std::uint32_t id = 0;
   std::uint32_t window = 0;
+  Priority priority = Priority::kRealtime;  ///< The class of its messages.
 };
 
 /// What a service keeps of one session. The service that makes one sets Session::has_tenancies; the engine calls `pump`

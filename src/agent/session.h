@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <span>
@@ -32,7 +33,7 @@
 #include "proto/backoff.h"
 #include "proto/card_sync.h"
 #include "proto/credit.h"
-#include "proto/link.h"
+#include "proto/link_set.h"
 #include "proto/notify_credit.h"
 #include "proto/peer_state.h"
 #include "proto/trial.h"
@@ -61,8 +62,8 @@ struct PathEntry {
   /// The peer greeted anew and waits for an answer, and we greet anew ourselves. One Welcome would be taken for the
   /// answer, and so not be answered: two are sent.
   bool answer_first = false;
-  std::uint64_t peer_received = 0;  ///< What that Welcome said.
-  Refusals refused;                 ///< What this path cannot carry.
+  proto::LinkSet::Numbers peer_received = {};  ///< What that Welcome said.
+  Refusals refused;                            ///< What this path cannot carry.
   std::uint64_t errors = 0, retries = 0;
   std::uint64_t carried = 0;         ///< Chunks that it ended well, the session's messages that came on it: it works.
   proto::Trial trial;                ///< From when it was agreed upon.
@@ -72,6 +73,7 @@ struct PathEntry {
 /// What the peer may send on a channel. What we may send it is PeerCore's, for threads without the lane's lock.
 struct ChannelState {
   std::optional<proto::CreditReceiver> in;  ///< Once it was opened here.
+  Priority priority = Priority::kRealtime;  ///< In which class the peer's messages come.
   bool credit_owed = false;
 };
 
@@ -124,14 +126,13 @@ struct Session {
   std::uint64_t peer_number = 0;  ///< Of the peer's; 0 until its first Welcome.
   std::uint16_t wire_version =
       0;  ///< The highest that both speak; 0 until a path was up. No message depends on it yet.
-  proto::LinkSender link_out;
-  proto::LinkReceiver link_in;
+  proto::LinkSet links;
   proto::NotifyReceiver notify_in;
   bool credit_owed = false;
   std::map<std::uint32_t, ChannelState> channels;
-  /// Taken from threads that did not get the lane's lock, and the link had no room: they go before all that is sent
-  /// later. At most as many as the peer gave credit for.
-  std::deque<LeftOver> unsent;
+  /// Taken from threads that did not get the lane's lock, and the link of their class had no room: they go before all
+  /// that is sent later in it. At most as many as the peer gave credit for.
+  std::array<std::list<LeftOver>, wire::kClasses> unsent;
   proto::CardAsker card_asker;
   proto::CardTeller card_teller;
   std::optional<CardIn> card_in;
@@ -163,10 +164,15 @@ struct Session {
   bool in_work_list = false;           ///< In the engine's list of sessions to look at, or of those to look at later.
   bool in_blocked_list = false;
 
+  std::list<LeftOver>& unsent_of(Priority priority) { return unsent[wire::index_of(priority)]; }
+  std::size_t unsent_count() const {
+    return std::accumulate(unsent.begin(), unsent.end(), std::size_t{0},
+                           [](std::size_t sum, const auto& list) { return sum + list.size(); });
+  }
   /// Something waits for a word of the peer: a message for its acknowledgement, a service for an answer, a transfer for
   /// its greeting.
   bool awaits_peer() const {
-    if (link_out.kept() > 0) return true;
+    if (links.kept() > 0) return true;
     if (has_tenancies && std::ranges::any_of(services, [this](const Service* each) { return each->awaits(*this); }))
       return true;
     return control_serial == 0 && std::ranges::any_of(pending, [](const auto& list) { return !list.empty(); });

@@ -222,7 +222,8 @@ class Path {
  public:
   virtual ~Path() = default;
   virtual PathState state() const = 0;
-  /// Idempotent per (index, generation). Errors are final for this region on this path (kUnsupported, kDenied).
+  /// Idempotent per (index, generation). Errors are final for this region on this path (kUnsupported, kDenied), or say
+  /// that the path is gone (kDisconnected, Scope::kPath) and that kPathDown is on its way.
   virtual Result<Binding*> bind(const RemoteRegionRef& region) = 0;
   /// The region is gone from the peer's card: its binding will not be used again.
   virtual void unbind(std::uint32_t index, std::uint32_t generation) = 0;

@@ -36,6 +36,7 @@ enum class Planted : std::uint8_t {
   kDeadPinKept,  ///< A holder that died stays inside for ever.
   // Sessions.
   kChunkCountedTwice,   ///< A chunk sent again is counted again.
+  kClassForgotten,      ///< Of bulk messages a fresh path sends nothing again.
   kReplayForgotten,     ///< A fresh path does not begin with what the last one lost.
   kDuplicateDelivered,  ///< A message that was taken before is taken again.
   kNotifyBeforeBytes,

@@ -16,7 +16,21 @@ using agent::Sent;
 using base::planted;
 using base::Planted;
 
-constexpr std::array kChannels = {agent::OwnChannel{.id = wire::kRuntimeChannel, .window = kMailboxWindow}};
+constexpr std::array kChannels = {
+    agent::OwnChannel{.id = wire::kRuntimeChannel, .window = kMailboxWindow},
+    agent::OwnChannel{.id = wire::kRuntimeBulkChannel, .window = kMailboxWindow, .priority = Priority::kBulk}};
+
+/// Parts wait for room among themselves, and what says that no more of them come stays behind them.
+constexpr std::uint32_t channel_of(wire::RuntimeKind kind) {
+  switch (kind) {
+    case wire::RuntimeKind::kPart:
+    case wire::RuntimeKind::kLeft:
+    case wire::RuntimeKind::kChecked:
+      return wire::kRuntimeBulkChannel;
+    default:
+      return wire::kRuntimeChannel;
+  }
+}
 
 void copy(std::byte* to, const std::byte* from, std::size_t size) {
   if (size != 0) std::memcpy(to, from, size);
@@ -426,7 +440,12 @@ void Mailbox::tell(const Peer& peer, Word word, Instant now) {
   Status gone;
   agent::Session* const session = peer.is_self() ? nullptr : carrier_.session_with(peer, &gone);
   if (session == nullptr) return;
-  desk_of(*session).words.push_back(std::move(word));
+  Desk& desk = desk_of(*session);
+  if (channel_of(word.message.kind) == wire::kRuntimeBulkChannel) {
+    desk.last_words.push_back(std::move(word));
+  } else {
+    desk.words.push_back(std::move(word));
+  }
   carrier_.serve(*session, now);
 }
 
@@ -434,7 +453,7 @@ void Mailbox::tell_if_room(const Peer& peer, Word word, Instant now) {
   Status gone;
   const agent::Session* const session = carrier_.session_with(peer, &gone);
   const Desk* const desk = session == nullptr ? nullptr : known_desk(*session);
-  if (desk != nullptr && desk->words.size() >= kChecksMax) return;
+  if (desk != nullptr && desk->words.size() + desk->last_words.size() >= kChecksMax) return;
   tell(peer, std::move(word), now);
 }
 
@@ -468,7 +487,7 @@ Status Mailbox::on_message(agent::Session& session, std::uint32_t channel, std::
   Status status = handle(session, *message, now);
   // Answers to what it says wait for it to read.
   const Desk* const desk = known_desk(session);
-  if (status.ok() && desk != nullptr && desk->words.size() > kWordsMax) {
+  if (status.ok() && desk != nullptr && desk->words.size() + desk->last_words.size() > kWordsMax) {
     status = Status(Code::kCorrupt, "a peer asks much and reads nothing");
   }
   carrier_.release_message(session, channel, bytes.size());
@@ -663,7 +682,7 @@ Status Mailbox::on_taken(agent::Session& session, const wire::RuntimeMessage& me
 
 Sent Mailbox::say(agent::Session& session, const wire::RuntimeMessage& message) {
   wire::RuntimeBuffer buffer;
-  return carrier_.carry(session, wire::kRuntimeChannel, wire::encode(message, buffer), message.body);
+  return carrier_.carry(session, channel_of(message.kind), wire::encode(message, buffer), message.body);
 }
 
 /// Small pieces are copied together.
@@ -723,14 +742,19 @@ Sent Mailbox::send_part(agent::Session& session, Desk& desk, Send& send) {
   return sent;
 }
 
-Sent Mailbox::pump_desk(agent::Session& session, Desk& desk, std::size_t* work) {
-  Sent sent = Sent::kYes;
-  while (sent == Sent::kYes && !desk.words.empty()) {
-    sent = say(session, desk.words.front().whole());
-    if (sent != Sent::kYes) break;
-    desk.words.pop_front();
+template <typename Words>
+Sent Mailbox::say_all(agent::Session& session, Words& words, std::size_t* work) {
+  while (!words.empty()) {
+    if (const Sent sent = say(session, words.front().whole()); sent != Sent::kYes) return sent;
+    words.pop_front();
     ++*work;
   }
+  return Sent::kYes;
+}
+
+/// Parts have a channel of their own: they hold back nothing else.
+Sent Mailbox::pump_desk(agent::Session& session, Desk& desk, std::size_t* work) {
+  Sent sent = say_all(session, desk.words, work);
   if (sent == Sent::kYes && (desk.freed_bytes > kEagerWindow / 4 || desk.freed_messages > kEagerMessages / 4)) {
     sent =
         say(session, {.kind = wire::RuntimeKind::kFreed, .bytes = desk.freed_bytes, .messages = desk.freed_messages});
@@ -745,11 +769,12 @@ Sent Mailbox::pump_desk(agent::Session& session, Desk& desk, std::size_t* work) 
     carrier_.serve(session, carrier_.now());
     ++*work;
   }
-  while (sent == Sent::kYes && !desk.streams.empty()) {
-    sent = send_part(session, desk, *desk.streams.front());
-    if (sent == Sent::kYes) ++*work;
+  Sent bulk = say_all(session, desk.last_words, work);
+  while (bulk == Sent::kYes && !desk.streams.empty()) {
+    bulk = send_part(session, desk, *desk.streams.front());
+    if (bulk == Sent::kYes) ++*work;
   }
-  return sent;
+  return sent == Sent::kNoRoom ? sent : bulk;
 }
 
 bool Mailbox::pump(agent::Session& session, std::size_t* work) {
@@ -793,7 +818,7 @@ bool Mailbox::awaits(const agent::Session& session) const {
 
 std::size_t Mailbox::left(const agent::Session& session) const {
   const Desk* const desk = known_desk(session);
-  return desk == nullptr ? 0 : desk->asked.size() + desk->landing.size() + desk->words.size();
+  return desk == nullptr ? 0 : desk->asked.size() + desk->landing.size() + desk->words.size() + desk->last_words.size();
 }
 
 std::size_t Mailbox::expire(Instant now) {

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -121,7 +122,7 @@ class Mailbox final : public agent::Service {
   /// All that was to be said to the peer has been given to its carrier, but for messages that it has not wanted yet.
   bool is_silent(const agent::Session& session) const {
     const Desk* const desk = known_desk(session);
-    return desk == nullptr || (desk->words.empty() && desk->line.empty());
+    return desk == nullptr || (desk->words.empty() && desk->last_words.empty() && desk->line.empty());
   }
   /// All worlds end.
   void close_all(Instant now) { watchers_.close_all(now); }
@@ -181,6 +182,7 @@ class Mailbox final : public agent::Service {
     std::unordered_map<std::uint64_t, Receive*> landing;
     base::IntrusiveList<Receive, &Receive::fetch_hook> fetches;  ///< Of these the ones that are being read.
     std::deque<Word> words;                                      ///< Grants and the like, which go first.
+    std::list<Word> last_words;                                  ///< Those that must not overtake parts.
     std::size_t eager_bytes = 0, eager_messages = 0;             ///< Sent, and not freed by the peer yet.
     std::size_t kept_bytes = 0, kept_messages = 0;               ///< Of the peer's, that nobody wants yet.
     std::unordered_map<std::uint64_t, Arrived*> kept_asks;       ///< By the peer's number.
@@ -193,6 +195,9 @@ class Mailbox final : public agent::Service {
     return static_cast<Desk*>(agent::inner::tenancy(session, *this));
   }
 
+  /// Sends words, oldest first.
+  template <typename Words>
+  agent::Sent say_all(agent::Session& session, Words& words, std::size_t* work);
   bool admit(Operation& operation);
   void end_one(Operation& operation, Status status);
   void send_to_self(Send& send);

@@ -15,8 +15,10 @@ using wire::RelayMessage;
 
 constexpr std::uint32_t kRelayWindow = 64;  ///< Messages of one neighbour on their way to here.
 
-constexpr std::array kRelayChannels = {agent::OwnChannel{.id = wire::kRuntimeChannel, .window = kMailboxWindow},
-                                       agent::OwnChannel{.id = wire::kRelayChannel, .window = kRelayWindow}};
+constexpr std::array kRelayChannels = {
+    agent::OwnChannel{.id = wire::kRuntimeChannel, .window = kMailboxWindow},
+    agent::OwnChannel{.id = wire::kRuntimeBulkChannel, .window = kMailboxWindow, .priority = Priority::kBulk},
+    agent::OwnChannel{.id = wire::kRelayChannel, .window = kRelayWindow}};
 
 constexpr const char* kUnreachable = "it cannot be reached any more: every way leads by ranks that are gone";
 
@@ -185,7 +187,7 @@ std::span<const agent::OwnChannel> Relay::channels() const { return kRelayChanne
 
 Status Relay::on_message(agent::Session& session, std::uint32_t channel, std::span<const std::byte> bytes,
                          Instant now) {
-  if (channel == wire::kRuntimeChannel) return mailbox_->on_message(session, channel, bytes, now);
+  if (channel != wire::kRelayChannel) return mailbox_->on_message(session, channel, bytes, now);
   const Result<RelayMessage> message = wire::decode_relay(bytes);
   if (!message) return message.error();
   const std::uint32_t by = rank_of(session);

@@ -82,7 +82,8 @@ void Theater::begin(std::size_t node) {
   life->alive = true;
   judge_.enroll(*life);
   for (const std::uint32_t channel : kChannels) {
-    if (const Status opened = life->agent.open_channel(channel, settings_.channel_credit); !opened.ok()) {
+    const auto priority = static_cast<Priority>(channel % 3);  // All classes, whatever the channels are.
+    if (const Status opened = life->agent.open_channel(channel, settings_.channel_credit, priority); !opened.ok()) {
       judge_.fail(*life, "open_channel: " + opened.to_string());
     }
   }

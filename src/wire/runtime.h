@@ -1,7 +1,7 @@
 #pragma once
 
-// Messages between the ranks of a world, as bytes. Each is the body of a session message Send on
-// kRuntimeChannel. An agent of no world grants no credit there.
+// Messages between the ranks of a world, as bytes. Each is the body of a session message Send on kRuntimeChannel or
+// kRuntimeBulkChannel. An agent of no world grants no credit there.
 //
 // Grammar (little-endian; varint is LEB128):
 //   message = kind:u8, ...
@@ -51,6 +51,8 @@
 namespace hawser::wire {
 
 inline constexpr std::uint32_t kRuntimeChannel = 4;
+/// In class bulk: part, and what must not overtake the parts before it (left, checked).
+inline constexpr std::uint32_t kRuntimeBulkChannel = 7;
 inline constexpr std::size_t kRuntimeHeadMax = 64;  ///< All but the bytes themselves.
 inline constexpr std::size_t kRuntimeBodyMax = 64 * 1024 - kRuntimeHeadMax;
 inline constexpr std::size_t kRevokeTextMax = 1024;

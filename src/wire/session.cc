@@ -20,6 +20,11 @@ constexpr std::uint8_t kFlagSignal = 8;
 constexpr std::uint8_t kFlagCancelled = 16;
 constexpr std::uint8_t kFlagsKnown = 31;
 
+// The class stands in the upper two bits of a message's first byte.
+constexpr unsigned kClassShift = 6;
+constexpr std::uint8_t kKindMask = (1U << kClassShift) - 1;
+static_assert(static_cast<std::uint8_t>(SessionKind::kAcked) <= kKindMask);
+
 // The longest head is an Arrive with everything: kind, seq, flags, transfer, chunks, oldest and a signal.
 static_assert(1 + 10 + 1 + 8 + 5 + 8 + (5 + 5 + 16 + 10 + 10) <= kHeadMax);
 
@@ -28,6 +33,12 @@ class HeadWriter {
  public:
   HeadWriter(HeadBuffer out, SessionKind kind) : begin_(out.data()), at_(out.data()) {
     u8(static_cast<std::uint8_t>(kind));
+  }
+  HeadWriter(HeadBuffer out, SessionKind kind, Priority priority) : begin_(out.data()), at_(out.data()) {
+    u8(static_cast<std::uint8_t>(static_cast<unsigned>(kind) | static_cast<unsigned>(priority) << kClassShift));
+  }
+  HeadWriter(HeadBuffer out, SessionKind kind, Place place) : HeadWriter(out, kind, place.priority) {
+    varint(place.seq);
   }
   void u8(std::uint8_t value) { *at_++ = std::byte{value}; }
   void u64(std::uint64_t value) {
@@ -63,11 +74,29 @@ constexpr char kTruncated[] = "a field is malformed or cut off";
                 base::format("session message of unknown kind {}", std::to_integer<unsigned>(bytes[0])));
 }
 
+// A message's first byte.
+struct FirstByte {
+  explicit FirstByte(std::uint8_t byte) : kind(static_cast<SessionKind>(byte & kKindMask)), bits(byte >> kClassShift) {}
+  bool is_known() const { return kind >= SessionKind::kArrive && kind <= SessionKind::kBye; }
+  bool has_class() const { return bits < kClasses; }
+  bool has_class_of_kind() const { return is_reliable(kind) || kind == SessionKind::kAck ? has_class() : bits == 0; }
+  Priority priority() const { return static_cast<Priority>(bits); }
+
+  SessionKind kind;
+  std::uint8_t bits;
+};
+
 // For messages without a body.
 bool all_read(const ByteReader& in) { return in.finished(); }
 
 void require_kind(const Envelope& envelope, SessionKind kind) {
   HAWSER_ASSERT(envelope.kind == kind, "an envelope of another kind");  // we chose the decoder by the kind
+}
+
+Priority take_class(ByteReader& in) {
+  const std::uint8_t value = in.u8();
+  if (value >= kClasses) in.fail();
+  return static_cast<Priority>(value);
 }
 
 CreditLimits take_limits(ByteReader& in) {
@@ -153,8 +182,7 @@ std::string_view to_string(SessionKind kind) {
 }
 
 Bytes encode(const Arrive& message, HeadBuffer buffer) {
-  HeadWriter out(buffer, SessionKind::kArrive);
-  out.varint(message.seq);
+  HeadWriter out(buffer, SessionKind::kArrive, message.place);
   out.u8(flags_of(message));
   if (message.transfer != 0) {
     out.u64(message.transfer);
@@ -166,22 +194,19 @@ Bytes encode(const Arrive& message, HeadBuffer buffer) {
 }
 
 Bytes encode(const Send& message, HeadBuffer buffer) {
-  HeadWriter out(buffer, SessionKind::kSend);
-  out.varint(message.seq);
+  HeadWriter out(buffer, SessionKind::kSend, message.place);
   out.varint(message.channel);
   return out.written();
 }
 
 Bytes encode(const CardRequest& message, HeadBuffer buffer) {
-  HeadWriter out(buffer, SessionKind::kCardRequest);
-  out.varint(message.seq);
+  HeadWriter out(buffer, SessionKind::kCardRequest, message.place);
   out.varint(message.since_revision);
   return out.written();
 }
 
 Bytes encode(const CardPart& message, HeadBuffer buffer) {
-  HeadWriter out(buffer, SessionKind::kCardPart);
-  out.varint(message.seq);
+  HeadWriter out(buffer, SessionKind::kCardPart, message.place);
   out.varint(message.revision);
   out.varint(message.total);
   out.varint(message.offset);
@@ -189,7 +214,7 @@ Bytes encode(const CardPart& message, HeadBuffer buffer) {
 }
 
 Bytes encode(const Ack& message, HeadBuffer buffer) {
-  HeadWriter out(buffer, SessionKind::kAck);
+  HeadWriter out(buffer, SessionKind::kAck, message.priority);
   out.varint(message.up_to);
   return out.written();
 }
@@ -197,6 +222,7 @@ Bytes encode(const Ack& message, HeadBuffer buffer) {
 Bytes encode(const Credit& message, HeadBuffer buffer) {
   HeadWriter out(buffer, SessionKind::kCredit);
   out.varint(message.channel);
+  out.u8(static_cast<std::uint8_t>(message.priority));
   out.varint(message.limits.messages);
   out.varint(message.limits.bytes);
   return out.written();
@@ -207,7 +233,7 @@ Bytes encode(const Welcome& message, HeadBuffer buffer) {
   out.u64(message.session);
   out.u64(message.peer_session);
   out.varint(message.revision);
-  out.varint(message.received);
+  for (const std::uint64_t number : message.received) out.varint(number);
   out.varint(message.notify.messages);
   out.varint(message.notify.bytes);
   return out.written();
@@ -220,6 +246,7 @@ std::string encode_credits(std::span<const Credit> credits) {
   out.varint(credits.size());
   for (const Credit& credit : credits) {
     out.varint(credit.channel);
+    out.u8(static_cast<std::uint8_t>(credit.priority));
     out.varint(credit.limits.messages);
     out.varint(credit.limits.bytes);
   }
@@ -233,7 +260,7 @@ Bytes encode(const Bye& message, HeadBuffer buffer) {
 }
 
 Bytes encode_acked(const Ack& ack, HeadBuffer buffer) {
-  HeadWriter out(buffer, SessionKind::kAcked);
+  HeadWriter out(buffer, SessionKind::kAcked, ack.priority);
   out.varint(ack.up_to);
   return out.written();
 }
@@ -245,23 +272,29 @@ Result<Envelope> open_envelope(Bytes bytes) {
   Result<Envelope> result{Envelope{}};
   Envelope& envelope = *result;
   ByteReader in(bytes);
-  std::uint8_t kind = in.u8();
-  if (kind == static_cast<std::uint8_t>(SessionKind::kAcked)) {
-    envelope.acked = in.varint();
-    kind = in.u8();
-    if (envelope.acked == 0 || kind == 0 || !is_reliable(static_cast<SessionKind>(kind))) {
-      result = corrupt(SessionKind::kAcked, "no number, or no reliable message behind it");
+  FirstByte first(in.u8());
+  if (first.kind == SessionKind::kAcked) {
+    envelope.acked = {.priority = first.priority(), .up_to = in.varint()};
+    const bool is_sensible = first.has_class() && envelope.acked.up_to != 0;
+    first = FirstByte(in.u8());
+    if (!is_sensible || !first.is_known() || !is_reliable(first.kind)) {
+      result = corrupt(SessionKind::kAcked, "no number, no class, or no reliable message behind it");
       return result;
     }
   }
-  envelope.kind = static_cast<SessionKind>(kind);
-  if (kind < static_cast<std::uint8_t>(SessionKind::kArrive) || kind > static_cast<std::uint8_t>(SessionKind::kBye)) {
+  envelope.kind = first.kind;
+  if (!first.is_known()) {
     result = unknown_kind(bytes);
     return result;
   }
+  if (!first.has_class_of_kind()) {
+    result = corrupt(envelope.kind, "it has no class, or one that its kind does not have");
+    return result;
+  }
+  envelope.place.priority = first.priority();
   if (is_reliable(envelope.kind)) {
-    envelope.seq = in.varint();
-    if (envelope.seq == 0) {
+    envelope.place.seq = in.varint();
+    if (envelope.place.seq == 0) {
       result = corrupt(envelope.kind, "it has no sequence number");
       return result;
     }
@@ -275,7 +308,7 @@ Result<Arrive> decode_arrive(const Envelope& envelope) {
   Result<Arrive> result{Arrive{}};
   ByteReader in(envelope.rest);
   const char* fault = read_arrive(in, *result);
-  result->seq = envelope.seq;
+  result->place = envelope.place;
   if (fault != nullptr) result = corrupt(envelope.kind, fault);
   return result;
 }
@@ -285,7 +318,7 @@ Result<Send> decode_send(const Envelope& envelope) {
   Result<Send> result{Send{}};
   Send& message = *result;
   ByteReader in(envelope.rest);
-  message.seq = envelope.seq;
+  message.place = envelope.place;
   message.channel = static_cast<std::uint32_t>(in.varint(UINT32_MAX));
   message.bytes = in.rest();
   if (!in.ok()) {
@@ -300,7 +333,7 @@ Result<CardRequest> decode_card_request(const Envelope& envelope) {
   require_kind(envelope, SessionKind::kCardRequest);
   ByteReader in(envelope.rest);
   CardRequest message;
-  message.seq = envelope.seq;
+  message.place = envelope.place;
   message.since_revision = in.varint();
   if (!all_read(in)) return truncated(envelope.kind);
   return message;
@@ -310,7 +343,7 @@ Result<CardPart> decode_card_part(const Envelope& envelope) {
   require_kind(envelope, SessionKind::kCardPart);
   ByteReader in(envelope.rest);
   CardPart message;
-  message.seq = envelope.seq;
+  message.place = envelope.place;
   message.revision = in.varint();
   message.total = static_cast<std::uint32_t>(in.varint(kCardSizeMax));
   message.offset = static_cast<std::uint32_t>(in.varint(kCardSizeMax));
@@ -327,7 +360,7 @@ Result<CardPart> decode_card_part(const Envelope& envelope) {
 Result<Ack> decode_ack(const Envelope& envelope) {
   require_kind(envelope, SessionKind::kAck);
   ByteReader in(envelope.rest);
-  const Ack message{in.varint()};
+  const Ack message{.priority = envelope.place.priority, .up_to = in.varint()};
   if (!all_read(in)) return truncated(envelope.kind);
   return message;
 }
@@ -337,6 +370,7 @@ Result<Credit> decode_credit(const Envelope& envelope) {
   ByteReader in(envelope.rest);
   Credit message;
   message.channel = static_cast<std::uint32_t>(in.varint(UINT32_MAX));
+  message.priority = take_class(in);
   message.limits = take_limits(in);
   if (!all_read(in)) return truncated(envelope.kind);
   return message;
@@ -349,7 +383,7 @@ Result<Welcome> decode_welcome(const Envelope& envelope) {
   message.session = in.u64();
   message.peer_session = in.u64();
   message.revision = in.varint();
-  message.received = in.varint();
+  for (std::uint64_t& number : message.received) number = in.varint();
   message.notify = take_limits(in);
   message.credits = in.rest();
   if (!in.ok()) return truncated(envelope.kind);
@@ -365,6 +399,7 @@ Result<std::vector<Credit>> decode_credits(Bytes bytes) {
   for (std::uint64_t i = 0; i < count && in.ok(); ++i) {
     Credit& credit = credits.emplace_back();
     credit.channel = static_cast<std::uint32_t>(in.varint(UINT32_MAX));
+    credit.priority = take_class(in);
     credit.limits = take_limits(in);
   }
   if (!all_read(in)) return truncated(SessionKind::kWelcome);

@@ -4,7 +4,8 @@
 // and a body, which stays where it is: Path::send takes both, so payload is not copied here.
 //
 // Grammar (little-endian; varint is LEB128; the body is all that follows the head):
-//   message     = kind:u8, [seq:varint, in those that are reliable], fields, body
+//   message     = kind:u8 | class << 6, [seq:varint, in those that are reliable], fields, body
+//                 class: 0 critical, 1 realtime, 2 bulk, of a reliable message, an ack or acked; else 0
 //   arrive      (1, reliable) = flags:u8, [covers: transfer:u64, chunks:varint], [oldest:u64],
 //                 [signal: region:varint, generation:varint, key:16, offset:varint, add:varint], body: notification
 //                 flags: 1 notifies, 2 covers a transfer, 4 oldest, 8 signal, 16 cancelled (2 and 4 may stand with it)
@@ -12,11 +13,12 @@
 //   cardrequest (3, reliable) = since_revision:varint
 //   cardpart    (4, reliable) = revision:varint, total:varint, offset:varint, body: part of the card
 //   ack         (5) = up_to:varint
-//   credit      (6) = channel:varint, messages:varint, bytes:varint
-//   welcome     (7) = session:u64, peer_session:u64, revision:varint, received:varint, messages:varint, bytes:varint,
-//                 body: count:varint, (channel:varint, messages:varint, bytes:varint)*
+//   credit      (6) = channel:varint, class:u8, messages:varint, bytes:varint
+//   welcome     (7) = session:u64, peer_session:u64, revision:varint, received:varint of each class, messages:varint,
+//                 bytes:varint, body: count:varint, (channel:varint, class:u8, messages:varint, bytes:varint)*
 //   bye         (8) = code:u8, body: text
-//   acked       (9) = up_to:varint, body: a reliable message. An ack that rides along with it
+//   acked       (9) = up_to:varint, body: a reliable message. An ack that rides along with it, perhaps of another class
+// Each class is a sequence of its own: numbers, acknowledgements and what is sent again.
 // There is nothing optional to skip: the hello agreed on a version, and whoever speaks a later one sends only what the
 // agreed one knows.
 //
@@ -33,6 +35,7 @@
 
 #include <hawser/peer.h>
 #include <hawser/status.h>
+#include <hawser/transfer.h>
 
 #include "base/id128.h"
 #include "wire/card.h"
@@ -65,6 +68,16 @@ std::string_view to_string(SessionKind kind);
 /// True where messages of this kind carry a sequence number and pass through proto/link.h.
 constexpr bool is_reliable(SessionKind kind) { return kind <= SessionKind::kCardPart; }
 
+inline constexpr std::size_t kClasses = 3;  ///< Values of Priority.
+constexpr std::size_t index_of(Priority priority) { return static_cast<std::size_t>(priority); }
+
+/// Which reliable message it is: `seq` counts those of its class from 1.
+struct Place {
+  Priority priority = Priority::kRealtime;
+  std::uint64_t seq = 0;
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
 /// Adds `add` to a word of the target.
 struct SignalBump {
   std::uint32_t region = 0;
@@ -76,7 +89,7 @@ struct SignalBump {
 
 /// A transfer ended, or (transfer 0) a notification stands alone.
 struct Arrive {
-  std::uint64_t seq = 0;
+  Place place;
   std::uint64_t transfer = 0;
   std::uint32_t chunks = 0;  ///< How many kArrival events must have been seen first. 0: the bytes are visible already.
   bool cancelled = false;    ///< The transfer ended badly after an Arrive had announced it: forget that one.
@@ -86,27 +99,28 @@ struct Arrive {
 };
 
 struct Send {
-  std::uint64_t seq = 0;
+  Place place;
   std::uint32_t channel = 0;
   std::span<const std::byte> bytes;  ///< The body.
 };
 
 /// Asks for the peer's card: a delta since a revision, 0 for all of it.
 struct CardRequest {
-  std::uint64_t seq = 0;
+  Place place;
   std::uint64_t since_revision = 0;
 };
 
 struct CardPart {
-  std::uint64_t seq = 0;
+  Place place;
   std::uint64_t revision = 0;  ///< Parts of one card share it.
   std::uint32_t total = 0;     ///< Bytes of the whole card, at least 1.
   std::uint32_t offset = 0;
   std::span<const std::byte> bytes;  ///< The body, not empty, within the card.
 };
 
-/// All messages up to this number were taken.
+/// All messages of the class up to this number were taken.
 struct Ack {
+  Priority priority = Priority::kRealtime;
   std::uint64_t up_to = 0;
 };
 
@@ -119,6 +133,7 @@ struct CreditLimits {
 
 struct Credit {
   std::uint32_t channel = 0;
+  Priority priority = Priority::kRealtime;  ///< The channel's class, for as long as the session lasts.
   CreditLimits limits;
 };
 
@@ -127,8 +142,9 @@ struct Welcome {
   std::uint64_t session = 0;       ///< The sender's number for what it keeps of us; another one: it began anew.
   std::uint64_t peer_session = 0;  ///< The number that it last heard from us. 0: none yet.
   std::uint64_t revision = 0;      ///< The sender's own card's.
-  std::uint64_t received = 0;      ///< Number of the last message taken: what follows it is to be sent again.
-  CreditLimits notify;             ///< Credit of kNotifyChannel.
+  /// Of each class the number of the last message taken: what follows it is to be sent again.
+  std::array<std::uint64_t, kClasses> received = {};
+  CreditLimits notify;  ///< Credit of kNotifyChannel.
   /// The body: encode_credits of the channels that the sender has opened. decode_welcome has looked through it.
   std::span<const std::byte> credits;
 };
@@ -158,8 +174,8 @@ std::span<const std::byte> encode_acked(const Ack& ack, HeadBuffer out);
 /// The part that the link needs before the message itself is looked at: a duplicate is dropped without decoding.
 struct Envelope {
   SessionKind kind = SessionKind::kArrive;
-  std::uint64_t seq = 0;    ///< From 1. 0 for those that are not reliable.
-  std::uint64_t acked = 0;  ///< An Ack that rode along; 0: none did.
+  Place place;  ///< An Ack's has its class and no number; others that are not reliable have none.
+  Ack acked;    ///< One that rode along; up_to 0: none did.
   std::span<const std::byte> rest;
 };
 

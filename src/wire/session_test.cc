@@ -20,9 +20,9 @@ std::string message(const M& value, std::string_view body = {}) {
 }
 
 /// A message with an acknowledgement in front.
-std::string acked(std::uint64_t up_to, std::string_view message) {
+std::string acked(const Ack& ack, std::string_view message) {
   std::array<std::byte, kHeadMax> buffer;
-  return std::string(base::as_text(encode_acked({up_to}, HeadBuffer(buffer)))) + std::string(message);
+  return std::string(base::as_text(encode_acked(ack, HeadBuffer(buffer)))) + std::string(message);
 }
 
 Envelope envelope_of(std::string_view bytes) { return open_envelope(base::as_bytes(bytes)).value(); }
@@ -57,7 +57,7 @@ Code decode_any(Bytes bytes) {
 
 Arrive full_arrive() {
   Arrive arrive;
-  arrive.seq = 300;
+  arrive.place.seq = 300;
   arrive.transfer = 0x1122334455667788;
   arrive.chunks = 9;
   arrive.oldest = 5;
@@ -66,39 +66,41 @@ Arrive full_arrive() {
   return arrive;
 }
 
+constexpr std::array<std::uint64_t, kClasses> kReceived = {1, 3, 300};
+
 std::string two_channels() {
-  return encode_credits(
-      std::vector<Credit>{{.channel = 16, .limits = {64, 1 << 22}}, {.channel = 300, .limits = {1, 2}}});
+  return encode_credits(std::vector<Credit>{{.channel = 16, .limits = {64, 1 << 22}},
+                                            {.channel = 300, .priority = Priority::kBulk, .limits = {1, 2}}});
 }
 
 std::vector<std::string> samples() {
   Arrive bare;
-  bare.seq = 1;
+  bare.place.seq = 1;
   bare.notify = Bytes{};
   return {message(full_arrive(), "hi"),
           message(bare),
-          message(Send{2, 16, {}}, "hello"),
-          message(CardRequest{3, 77}),
-          message(CardPart{4, 78, 1000, 990, {}}, "0123456789"),
-          message(Ack{500}),
-          message(Credit{1, {1024, 1 << 20}}),
-          message(Welcome{0x0102030405060708, 0x1112131415161718, 7, 3, {1024, 1 << 20}, {}}, two_channels()),
+          message(Send{{Priority::kCritical, 2}, 16, {}}, "hello"),
+          message(CardRequest{{Priority::kRealtime, 3}, 77}),
+          message(CardPart{{Priority::kBulk, 4}, 78, 1000, 990, {}}, "0123456789"),
+          message(Ack{Priority::kBulk, 500}),
+          message(Credit{1, Priority::kRealtime, {1024, 1 << 20}}),
+          message(Welcome{0x0102030405060708, 0x1112131415161718, 7, kReceived, {1024, 1 << 20}, {}}, two_channels()),
           message(Bye{Code::kDenied, {}}, "no right"),
-          acked(500, message(Send{2, 16, {}}, "hello"))};
+          acked({Priority::kBulk, 500}, message(Send{{Priority::kCritical, 2}, 16, {}}, "hello"))};
 }
 
 TEST(Session, GoldenVectors) {
   const std::vector<std::string> golden = {
-      "01ac020f88776655443322110905000000000000000102100f0e0d0c0b0a09080706050403020140016869",
-      "010101",
+      "41ac020f88776655443322110905000000000000000102100f0e0d0c0b0a09080706050403020140016869",
+      "410101",
       "02021068656c6c6f",
-      "03034d",
-      "04044ee807de0730313233343536373839",
-      "05f403",
-      "06018008808040",
-      "07080706050403020118171615141312110703800880804002104080808002ac020102",
+      "43034d",
+      "84044ee807de0730313233343536373839",
+      "85f403",
+      "0601018008808040",
+      "0708070605040302011817161514131211070103ac0280088080400210014080808002ac02020102",
       "08096e6f207269676874",
-      "09f40302021068656c6c6f",
+      "89f40302021068656c6c6f",
   };
   const std::vector<std::string> encoded = samples();
   ASSERT_EQ(encoded.size(), golden.size());
@@ -109,9 +111,9 @@ TEST(Session, ArriveRoundTrip) {
   const std::string bytes = message(full_arrive(), "hi");
   const Envelope envelope = envelope_of(bytes);
   EXPECT_EQ(envelope.kind, SessionKind::kArrive);
-  EXPECT_EQ(envelope.seq, 300u);
+  EXPECT_EQ(envelope.place, (Place{Priority::kRealtime, 300}));
   const Arrive got = decode_arrive(envelope).value();
-  EXPECT_EQ(got.seq, 300u);
+  EXPECT_EQ(got.place, envelope.place);
   EXPECT_EQ(got.transfer, 0x1122334455667788u);
   EXPECT_EQ(got.chunks, 9u);
   EXPECT_EQ(got.oldest, 5u);
@@ -127,7 +129,7 @@ TEST(Session, ArriveRoundTrip) {
 
 TEST(Session, AnEmptyNotificationIsPresentAndNoneIsNot) {
   Arrive arrive;
-  arrive.seq = 1;
+  arrive.place.seq = 1;
   arrive.transfer = 8;
   std::string bytes = message(arrive);
   EXPECT_FALSE(decode_arrive(envelope_of(bytes)).value().notify);
@@ -141,7 +143,7 @@ TEST(Session, AnEmptyNotificationIsPresentAndNoneIsNot) {
 
 TEST(Session, ACancelledTransferBringsNothing) {
   Arrive arrive;
-  arrive.seq = 1;
+  arrive.place.seq = 1;
   arrive.transfer = 8;
   arrive.oldest = 9;
   arrive.cancelled = true;
@@ -159,7 +161,7 @@ TEST(Session, ACancelledTransferBringsNothing) {
 
 TEST(Session, TheLongestHeadFits) {
   Arrive arrive;
-  arrive.seq = arrive.transfer = arrive.oldest = UINT64_MAX;
+  arrive.place.seq = arrive.transfer = arrive.oldest = UINT64_MAX;
   arrive.chunks = kChunksMax;
   arrive.signal = SignalBump{UINT32_MAX, UINT32_MAX, {UINT64_MAX, UINT64_MAX}, UINT64_MAX, UINT64_MAX};
   const std::string bytes = message(arrive);
@@ -172,11 +174,11 @@ TEST(Session, TheLongestHeadFits) {
 TEST(Session, OtherKindsRoundTrip) {
   const std::vector<std::string> all = samples();
   const Send send = decode_send(envelope_of(all[2])).value();
-  EXPECT_EQ(send.seq, 2u);
+  EXPECT_EQ(send.place, (Place{Priority::kCritical, 2}));
   EXPECT_EQ(send.channel, 16u);
   EXPECT_EQ(base::as_text(send.bytes), "hello");
   const CardRequest request = decode_card_request(envelope_of(all[3])).value();
-  EXPECT_EQ(request.seq, 3u);
+  EXPECT_EQ(request.place, (Place{Priority::kRealtime, 3}));
   EXPECT_EQ(request.since_revision, 77u);
   const CardPart part = decode_card_part(envelope_of(all[4])).value();
   EXPECT_EQ(part.revision, 78u);
@@ -184,6 +186,7 @@ TEST(Session, OtherKindsRoundTrip) {
   EXPECT_EQ(part.offset, 990u);
   EXPECT_EQ(base::as_text(part.bytes), "0123456789");
   EXPECT_EQ(decode_ack(envelope_of(all[5])).value().up_to, 500u);
+  EXPECT_EQ(decode_ack(envelope_of(all[5])).value().priority, Priority::kBulk);
   const Credit credit = decode_credit(envelope_of(all[6])).value();
   EXPECT_EQ(credit.channel, 1u);
   EXPECT_EQ(credit.limits, (CreditLimits{1024, 1 << 20}));
@@ -191,11 +194,12 @@ TEST(Session, OtherKindsRoundTrip) {
   EXPECT_EQ(welcome.session, 0x0102030405060708u);
   EXPECT_EQ(welcome.peer_session, 0x1112131415161718u);
   EXPECT_EQ(welcome.revision, 7u);
-  EXPECT_EQ(welcome.received, 3u);
+  EXPECT_EQ(welcome.received, kReceived);
   EXPECT_EQ(welcome.notify, (CreditLimits{1024, 1 << 20}));
   const std::vector<Credit> credits = decode_credits(welcome.credits).value();
   ASSERT_EQ(credits.size(), 2u);
   EXPECT_EQ(credits[1].channel, 300u);
+  EXPECT_EQ(credits[1].priority, Priority::kBulk);
   EXPECT_EQ(credits[1].limits, (CreditLimits{1, 2}));
   const Bye bye = decode_bye(envelope_of(all[8])).value();
   EXPECT_EQ(bye.code, Code::kDenied);
@@ -205,20 +209,50 @@ TEST(Session, OtherKindsRoundTrip) {
 TEST(Session, ReliableKindsAloneCarryASequenceNumber) {
   for (const std::string& bytes : samples()) {
     const Envelope envelope = envelope_of(bytes);
-    EXPECT_EQ(is_reliable(envelope.kind), envelope.seq != 0) << to_string(envelope.kind);
+    EXPECT_EQ(is_reliable(envelope.kind), envelope.place.seq != 0) << to_string(envelope.kind);
   }
+}
+
+TEST(Session, TheFirstByteHasAClassWhereTheKindHasOne) {
+  for (std::size_t i = 0; i < samples().size() - 1; ++i) {  // The last one is an Ack in front of another.
+    std::string bytes = samples()[i];
+    const auto kind = static_cast<unsigned char>(bytes[0]) & 0x3f;
+    const bool has_class = is_reliable(static_cast<SessionKind>(kind)) || kind == static_cast<int>(SessionKind::kAck);
+    for (int priority = 0; priority < 4; ++priority) {
+      bytes[0] = static_cast<char>(kind | priority << 6);
+      const Result<Envelope> envelope = open_envelope(base::as_bytes(bytes));
+      EXPECT_EQ(static_cast<bool>(envelope), has_class ? priority < 3 : priority == 0) << i << ", " << priority;
+      if (envelope && has_class) {
+        EXPECT_EQ(envelope->place.priority, static_cast<Priority>(priority));
+      }
+    }
+  }
+  const std::string alone = message(Send{{Priority::kBulk, 2}, 16, {}}, "hello");
+  std::string both = acked({Priority::kCritical, 500}, alone);
+  EXPECT_EQ(open_envelope(base::as_bytes(both))->acked.priority, Priority::kCritical);
+  EXPECT_EQ(open_envelope(base::as_bytes(both))->place.priority, Priority::kBulk);
+  both[0] = static_cast<char>(both[0] | 3 << 6);
+  EXPECT_EQ(decode_any(base::as_bytes(both)), Code::kCorrupt);
+}
+
+TEST(Session, CreditNamesAClassThatThereIs) {
+  std::string bytes = message(Credit{16, Priority::kBulk, {1, 2}});
+  EXPECT_EQ(decode_any(base::as_bytes(bytes)), Code::kOk);
+  bytes[2] = 3;
+  EXPECT_EQ(decode_any(base::as_bytes(bytes)), Code::kCorrupt);
 }
 
 TEST(Session, HeadsThatAreCutOffAreCorrupt) {
   // Bodies may end anywhere, so only heads are cut here.
-  const std::vector<std::string> heads = {message(full_arrive()),
-                                          message(Send{2, 300, {}}),
-                                          message(CardRequest{3, 77}),
-                                          message(CardPart{4, 78, 1000, 990, {}}),
-                                          message(Ack{500}),
-                                          message(Credit{1, {1024, 1 << 20}}),
-                                          message(Welcome{0x0102030405060708, 0x1112131415161718, 7, 3, {9, 1000}, {}}),
-                                          message(Bye{Code::kDenied, {}})};
+  const std::vector<std::string> heads = {
+      message(full_arrive()),
+      message(Send{{Priority::kBulk, 2}, 300, {}}),
+      message(CardRequest{{Priority::kRealtime, 3}, 77}),
+      message(CardPart{{Priority::kBulk, 4}, 78, 1000, 990, {}}),
+      message(Ack{Priority::kBulk, 500}),
+      message(Credit{1, Priority::kRealtime, {1024, 1 << 20}}),
+      message(Welcome{0x0102030405060708, 0x1112131415161718, 7, kReceived, {9, 1000}, {}}),
+      message(Bye{Code::kDenied, {}})};
   for (const std::string& head : heads) {
     feed_every_cut(head, [](Bytes bytes) { EXPECT_EQ(decode_any(bytes), Code::kCorrupt); });
   }
@@ -229,20 +263,21 @@ TEST(Session, BytesAfterAMessageWithoutBodyAreCorrupt) {
     EXPECT_EQ(decode_any(base::as_bytes(samples()[i] + "x")), Code::kCorrupt) << i;
   }
   Arrive arrive;
-  arrive.seq = 1;
+  arrive.place.seq = 1;
   EXPECT_EQ(decode_any(base::as_bytes(message(arrive) + "x")), Code::kCorrupt);
 }
 
 TEST(Session, BoundsHold) {
   const std::string long_text(kMessageMax + 1, 'x');
   Arrive arrive;
-  arrive.seq = 1;
+  arrive.place.seq = 1;
   arrive.notify = Bytes{};
   EXPECT_EQ(decode_any(base::as_bytes(message(arrive, long_text))), Code::kCorrupt);
   EXPECT_EQ(decode_any(base::as_bytes(message(arrive, long_text.substr(1)))), Code::kOk);
-  EXPECT_EQ(decode_any(base::as_bytes(message(Send{1, 16, {}}, long_text))), Code::kCorrupt);
-  EXPECT_EQ(decode_any(base::as_bytes(message(Send{1, 16, {}}, long_text.substr(1)))), Code::kOk);
-  EXPECT_EQ(decode_any(base::as_bytes(message(Send{0, 16, {}}))), Code::kCorrupt);
+  EXPECT_EQ(decode_any(base::as_bytes(message(Send{{Priority::kRealtime, 1}, 16, {}}, long_text))), Code::kCorrupt);
+  EXPECT_EQ(decode_any(base::as_bytes(message(Send{{Priority::kRealtime, 1}, 16, {}}, long_text.substr(1)))),
+            Code::kOk);
+  EXPECT_EQ(decode_any(base::as_bytes(message(Send{{Priority::kRealtime, 0}, 16, {}}))), Code::kCorrupt);
   arrive.transfer = 1;
   arrive.chunks = kChunksMax + 1;
   EXPECT_EQ(decode_any(base::as_bytes(message(arrive))), Code::kCorrupt);
@@ -256,7 +291,7 @@ TEST(Session, BoundsHold) {
 
 TEST(Session, AWelcomeTellsAllChannelsAndNoMore) {
   const auto welcome = [](const std::string& body) {
-    return message(Welcome{.session = 1, .peer_session = 0, .revision = 1, .received = 0, .notify = {}, .credits = {}},
+    return message(Welcome{.session = 1, .peer_session = 0, .revision = 1, .received = {}, .notify = {}, .credits = {}},
                    body);
   };
   std::vector<Credit> all(kWelcomeCreditsMax, Credit{.channel = UINT32_MAX, .limits = {UINT64_MAX, UINT64_MAX}});
@@ -270,28 +305,32 @@ TEST(Session, AWelcomeTellsAllChannelsAndNoMore) {
 }
 
 TEST(Session, AnAckRidesWithOneReliableMessage) {
-  const std::string alone = message(Send{2, 16, {}}, "hello");
-  const std::string both = acked(500, alone);
+  const std::string alone = message(Send{{Priority::kCritical, 2}, 16, {}}, "hello");
+  const std::string both = acked({Priority::kBulk, 500}, alone);
   const Envelope envelope = envelope_of(both);
-  EXPECT_EQ(envelope.acked, 500u);
+  EXPECT_EQ(envelope.acked.up_to, 500u);
   EXPECT_EQ(envelope.kind, SessionKind::kSend);
   EXPECT_EQ(base::as_text(decode_send(envelope)->bytes), "hello");
-  EXPECT_EQ(envelope_of(alone).acked, 0u);
-  EXPECT_EQ(decode_any(base::as_bytes(acked(0, alone))), Code::kCorrupt);
-  EXPECT_EQ(decode_any(base::as_bytes(acked(500, acked(501, alone)))), Code::kCorrupt);
-  EXPECT_EQ(decode_any(base::as_bytes(acked(500, message(Ack{501})))), Code::kCorrupt);
-  feed_every_cut(acked(500, message(Send{2, 300, {}})),
+  EXPECT_EQ(envelope_of(alone).acked.up_to, 0u);
+  EXPECT_EQ(decode_any(base::as_bytes(acked({Priority::kBulk, 0}, alone))), Code::kCorrupt);
+  EXPECT_EQ(decode_any(base::as_bytes(acked({Priority::kBulk, 500}, acked({Priority::kBulk, 501}, alone)))),
+            Code::kCorrupt);
+  EXPECT_EQ(decode_any(base::as_bytes(acked({Priority::kBulk, 500}, message(Ack{Priority::kBulk, 501})))),
+            Code::kCorrupt);
+  feed_every_cut(acked({Priority::kBulk, 500}, message(Send{{Priority::kBulk, 2}, 300, {}})),
                  [](Bytes bytes) { EXPECT_EQ(decode_any(bytes), Code::kCorrupt); });
 }
 
 TEST(Session, CardPartsLieInTheCard) {
   const std::string body(10, 'c');
-  EXPECT_EQ(decode_any(base::as_bytes(message(CardPart{1, 1, 10, 0, {}}, body))), Code::kOk);
-  EXPECT_EQ(decode_any(base::as_bytes(message(CardPart{1, 1, 10, 1, {}}, body))), Code::kCorrupt);
-  EXPECT_EQ(decode_any(base::as_bytes(message(CardPart{1, 1, 10, 11, {}}, body))), Code::kCorrupt);
-  EXPECT_EQ(decode_any(base::as_bytes(message(CardPart{1, 1, 10, 5, {}}))), Code::kCorrupt);
-  EXPECT_EQ(decode_any(base::as_bytes(message(CardPart{1, 1, kCardSizeMax + 1, 5, {}}, body))), Code::kCorrupt);
-  EXPECT_EQ(decode_any(base::as_bytes(message(CardPart{1, 1, 1u << 20, 0, {}}, std::string(kCardPartMax + 1, 'c')))),
+  EXPECT_EQ(decode_any(base::as_bytes(message(CardPart{{Priority::kBulk, 1}, 1, 10, 0, {}}, body))), Code::kOk);
+  EXPECT_EQ(decode_any(base::as_bytes(message(CardPart{{Priority::kBulk, 1}, 1, 10, 1, {}}, body))), Code::kCorrupt);
+  EXPECT_EQ(decode_any(base::as_bytes(message(CardPart{{Priority::kBulk, 1}, 1, 10, 11, {}}, body))), Code::kCorrupt);
+  EXPECT_EQ(decode_any(base::as_bytes(message(CardPart{{Priority::kBulk, 1}, 1, 10, 5, {}}))), Code::kCorrupt);
+  EXPECT_EQ(decode_any(base::as_bytes(message(CardPart{{Priority::kBulk, 1}, 1, kCardSizeMax + 1, 5, {}}, body))),
+            Code::kCorrupt);
+  EXPECT_EQ(decode_any(base::as_bytes(
+                message(CardPart{{Priority::kBulk, 1}, 1, 1u << 20, 0, {}}, std::string(kCardPartMax + 1, 'c')))),
             Code::kCorrupt);
 }
 

@@ -292,7 +292,10 @@ void test_news(const Pair* pair) {
 
   const uint32_t channel = HAWSER_CHANNEL_MIN + 1;
   REFUSED(hawser_agent_open_channel(pair->b, 3, 0), HAWSER_INVALID, "channel 3");
+  REFUSED(hawser_agent_open_channel_in_class(pair->b, channel, 0, 4), HAWSER_INVALID, "priority = 4");
   MUST(hawser_agent_open_channel(pair->b, channel, 0));
+  MUST(hawser_agent_open_channel_in_class(pair->b, channel, 0, HAWSER_PRIORITY_REALTIME));
+  REFUSED(hawser_agent_open_channel_in_class(pair->b, channel, 0, HAWSER_PRIORITY_BULK), HAWSER_INVALID, "class");
   for (int i = 0; i < 10; ++i) {
     char text[16];
     const int size = snprintf(text, sizeof text, "message %d", i);

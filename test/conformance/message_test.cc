@@ -101,8 +101,8 @@ TEST_P(Conformance, BothWaysAndManyChannels) {
   const Peer to_b = a_to_b(), to_a = b_to_a();
   constexpr std::uint32_t kChannels = 20;
   for (std::uint32_t c = 0; c < kChannels; ++c) {
-    must(b().open_channel(100 + c, 4));
-    must(a().open_channel(200 + c, 4));
+    must(b().open_channel(100 + c, 4, static_cast<Priority>(c % 3)));
+    must(a().open_channel(200 + c, 4, static_cast<Priority>(c % 3)));
   }
   constexpr int kEach = 30;
   std::map<std::uint32_t, int> sent, got;
@@ -138,6 +138,9 @@ TEST_P(Conformance, ClosedChannelsAndWrongCallsAreNamed) {
   EXPECT_TRUE(env().eventually([&] { return send(peer, 300, "now").ok(); }));
   EXPECT_EQ(next_message(b(), 300).bytes, "now");
   must(b().open_channel(300));  // Again is no error and changes nothing.
+  EXPECT_TRUE(says(b().open_channel(300, 64, Priority::kBulk), Code::kInvalid, {"open_channel", "300", "class"}));
+  EXPECT_TRUE(
+      says(b().open_channel(301, 64, static_cast<Priority>(3)), Code::kInvalid, {"open_channel", "priority 3"}));
 }
 
 TEST_P(Conformance, MessagesAndBulkShareThePeer) {

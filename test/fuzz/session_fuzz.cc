@@ -37,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   auto bytes = std::as_bytes(std::span(data, size));
   const hawser::Result<Envelope> envelope = open_envelope(bytes);
   if (!envelope) return 0;
-  if (envelope->acked != 0) bytes = behind_ack(bytes, {envelope->acked});
+  if (envelope->acked.up_to != 0) bytes = behind_ack(bytes, envelope->acked);
   switch (envelope->kind) {
     case SessionKind::kArrive:
       check(bytes, decode_arrive(*envelope));

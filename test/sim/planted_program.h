@@ -32,7 +32,7 @@ struct PlantedBug {
   base::Planted bug;
   std::string_view name;
   sim::Mode mode;
-  std::array<std::string_view, 6> complaints;  ///< One of these parts must be in what the judge says.
+  std::array<std::string_view, 8> complaints;  ///< One of these parts must be in what the judge says.
   std::uint64_t first = 1;                     ///< The first seed: a rare one begins not far from where it is found.
 };
 

@@ -3,9 +3,14 @@
 #include <span>
 
 namespace hawser::agent {
+namespace {
+
+constexpr Priority kClass = Priority::kRealtime;  ///< Of all of them: each says something of those before it.
+
+}  // namespace
 
 bool ArriveSender::announce(Slot& slot, Session& session, std::uint32_t chunks) {
-  wire::Arrive arrive{.seq = session.link_out.next_seq(), .transfer = slot.id, .chunks = chunks};
+  wire::Arrive arrive{.place = session.links.next(kClass), .transfer = slot.id, .chunks = chunks};
   const Slot* oldest = session.covered.front();
   arrive.oldest = oldest != nullptr ? oldest->id : session.next_covered;
   std::span<const std::byte> body;
@@ -21,7 +26,7 @@ bool ArriveSender::announce(Slot& slot, Session& session, std::uint32_t chunks) 
                                      .add = slot.signal.add};
   }
   HeadArray buffer;
-  if (!link_.push(session, wire::encode(arrive, buffer), body)) return false;
+  if (!link_.push(session, kClass, wire::encode(arrive, buffer), body)) return false;
   slot.arrive_sent = true;
   if (slot.notify_size) ++session.flow.notifications_sent;
   return true;
@@ -29,8 +34,8 @@ bool ArriveSender::announce(Slot& slot, Session& session, std::uint32_t chunks) 
 
 bool ArriveSender::tell_all_visible(Slot& slot, Session& session) {
   HeadArray buffer;
-  const wire::Arrive visible{.seq = session.link_out.next_seq(), .transfer = slot.id, .chunks = 0};
-  if (!link_.push(session, wire::encode(visible, buffer), {})) return false;
+  const wire::Arrive visible{.place = session.links.next(kClass), .transfer = slot.id, .chunks = 0};
+  if (!link_.push(session, kClass, wire::encode(visible, buffer), {})) return false;
   slot.uncounted = false;
   return true;
 }
@@ -55,15 +60,15 @@ bool ArriveSender::pump(Session& session, std::size_t* work) {
   HeadArray buffer;
   while (!session.cancelled.empty()) {
     const wire::Arrive gone{
-        .seq = session.link_out.next_seq(), .transfer = session.cancelled.back(), .cancelled = true};
-    if (!link_.push(session, wire::encode(gone, buffer), {})) return false;
+        .place = session.links.next(kClass), .transfer = session.cancelled.back(), .cancelled = true};
+    if (!link_.push(session, kClass, wire::encode(gone, buffer), {})) return false;
     session.cancelled.pop_back();
     ++*work;
   }
   // After those: of what failed the peer expects nothing any more, and ignores this.
   while (!session.visible.empty()) {
-    const wire::Arrive visible{.seq = session.link_out.next_seq(), .transfer = session.visible.back(), .chunks = 0};
-    if (!link_.push(session, wire::encode(visible, buffer), {})) return false;
+    const wire::Arrive visible{.place = session.links.next(kClass), .transfer = session.visible.back(), .chunks = 0};
+    if (!link_.push(session, kClass, wire::encode(visible, buffer), {})) return false;
     session.visible.pop_back();
     ++*work;
   }

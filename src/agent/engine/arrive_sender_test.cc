@@ -78,7 +78,7 @@ TEST_F(ArriveSenderTest, OfOneThatWasNeverAnnouncedNothingIsSaid) {
 
 TEST_F(ArriveSenderTest, WithoutRoomNothingIsLost) {
   session_.control_serial = 0;
-  while (link_.push(session_, {}, base::as_bytes(std::string_view("x")))) continue;
+  while (link_.push(session_, Priority::kRealtime, {}, base::as_bytes(std::string_view("x")))) continue;
   EXPECT_FALSE(arrives_.announce(slot_, session_, 1));
   EXPECT_FALSE(slot_.arrive_sent);
   arrives_.cancel(session_, 3);

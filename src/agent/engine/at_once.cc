@@ -61,7 +61,9 @@ bool AtOnce::move_alone(const PlanCore& plan, Session& session, const PathEntry&
 /// With a notification, where no other covered transfer and no message is before it.
 bool AtOnce::move_and_tell(const PlanCore& plan, Session& session, const PathEntry& entry, std::string_view notify) {
   PeerCore& peer = *session.peer;
-  if (!session.covered.empty() || !session.link_out.can_pass() || entry.serial != session.control_serial) return false;
+  if (!session.covered.empty() || !session.links.can_pass(Priority::kRealtime) ||
+      entry.serial != session.control_serial)
+    return false;
   if (!peer.notify_out.try_take(notify.size())) return false;
   const std::uint64_t id = session.next_covered;
   backend::Chunk chunk = only_chunk(plan, id);
@@ -79,10 +81,11 @@ bool AtOnce::move_and_tell(const PlanCore& plan, Session& session, const PathEnt
 bool AtOnce::tell(Session& session, const PathEntry& entry, std::uint64_t id, std::string_view notify) {
   const std::span<const std::byte> body = std::as_bytes(std::span(notify));
   // Finished with this message, and there is no other: the peer need not remember it.
-  const wire::Arrive arrive{.seq = session.link_out.next_seq(), .transfer = id, .oldest = id + 1, .notify = body};
+  const wire::Arrive arrive{
+      .place = session.links.next(Priority::kRealtime), .transfer = id, .oldest = id + 1, .notify = body};
   HeadArray head;
   if (!entry.path->send(Priority::kRealtime, wire::encode(arrive, head), body)) return false;
-  session.link_out.pass();
+  session.links.out(Priority::kRealtime).pass();
   return true;
 }
 

@@ -71,9 +71,9 @@ bool CardExchange::pump(Session& session, std::size_t* work) {
 bool CardExchange::pump_request(Session& session, std::size_t* work) {
   if (!session.card_asker.must_ask()) return true;
   HeadArray buffer;
-  const wire::CardRequest request{.seq = session.link_out.next_seq(),
+  const wire::CardRequest request{.place = session.links.next(Priority::kRealtime),
                                   .since_revision = uses_.cards.known_revision(*session.peer)};
-  if (!uses_.link.push(session, wire::encode(request, buffer), {})) return false;
+  if (!uses_.link.push(session, Priority::kRealtime, wire::encode(request, buffer), {})) return false;
   session.card_asker.asked();
   ++*work;
   return true;
@@ -87,12 +87,12 @@ bool CardExchange::pump_card(Session& session, std::size_t* work) {
     if (teller.must_make()) make_card(session);
     if (!teller.is_sending()) return true;
     const auto body = teller.part(wire::kCardPartMax);
-    const wire::CardPart part{.seq = session.link_out.next_seq(),
+    const wire::CardPart part{.place = session.links.next(Priority::kBulk),
                               .revision = teller.told(),
                               .total = static_cast<std::uint32_t>(teller.total()),
                               .offset = static_cast<std::uint32_t>(teller.offset()),
                               .bytes = body};
-    if (!uses_.link.push(session, wire::encode(part, buffer), body)) return false;
+    if (!uses_.link.push(session, Priority::kBulk, wire::encode(part, buffer), body)) return false;
     teller.sent(body.size(), uses_.cards.own_revision());
     ++*work;
   }

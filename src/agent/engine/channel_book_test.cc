@@ -9,23 +9,23 @@ namespace {
 
 TEST(ChannelBook, TheUserMayOpenSoManyBesideTheServices) {
   ChannelBook book;
-  book.add_own(1, 4);
+  book.add_own(1, {.credit = 4});
   for (std::uint32_t i = 0; i < kChannelsMax; ++i) {
-    const Result<bool> opened = book.open(wire::kUserChannelMin + i, 8);
+    const Result<bool> opened = book.open(wire::kUserChannelMin + i, {.credit = 8});
     ASSERT_TRUE(opened && *opened) << i;
   }
-  const Result<bool> again = book.open(wire::kUserChannelMin, 16);
+  const Result<bool> again = book.open(wire::kUserChannelMin, {.credit = 16});
   ASSERT_TRUE(again);
   EXPECT_FALSE(*again);
-  const Result<bool> beyond = book.open(wire::kUserChannelMin + kChannelsMax, 8);
+  const Result<bool> beyond = book.open(wire::kUserChannelMin + kChannelsMax, {.credit = 8});
   ASSERT_FALSE(beyond);
   EXPECT_EQ(beyond.error().code(), Code::kBusy);
 }
 
 TEST(ChannelBook, ASessionThatBeginsOwesThePeerCreditForEach) {
   ChannelBook book;
-  book.add_own(1, 4);
-  ASSERT_TRUE(book.open(wire::kUserChannelMin, 8));
+  book.add_own(1, {.credit = 4});
+  ASSERT_TRUE(book.open(wire::kUserChannelMin, {.credit = 8}));
   Rig rig;
   Session& session = rig.session_with(hand_peer("there"));
   session.channels.clear();

@@ -15,7 +15,7 @@ void Greeter::greet(Session& session, PathEntry& entry) {
   const wire::Welcome welcome{.session = session.number,
                               .peer_session = session.peer_number,
                               .revision = uses_.cards.own_revision(),
-                              .received = session.link_in.received(),
+                              .received = session.links.received(),
                               .notify = uses_.arrivals.take_credit(session),
                               .credits = {}};
   const std::string body = wire::encode_credits(MessageDesk::take_credits(session));
@@ -44,14 +44,14 @@ void Greeter::choose_control(Session& session, Instant now) {
   }
   if (best == nullptr) return;
   const bool is_lossless = uses_.ports.traits(best->backend).lossless;
-  if (Status replayed = session.link_out.replay_from(best->peer_received); !replayed.ok()) {
+  if (Status replayed = session.links.replay_from(best->peer_received); !replayed.ok()) {
     uses_.connector.drop(session, replayed, now);
     return;
   }
   uses_.services.on_control(session);
   session.control_serial = best->serial;
   session.peer->is_greeted.store(true, std::memory_order_release);
-  session.link_out.set_lossless(is_lossless);
+  session.links.set_lossless(is_lossless);
   uses_.news.note();
   uses_.sessions.enlist(session);
 }
@@ -80,7 +80,7 @@ Status Greeter::on_welcome(Session& session, PathEntry& entry, const wire::Welco
   entry.greeted = true;
   entry.peer_received = welcome.received;
   // Also where our messages go by another path and stay there: the peer lost one by which an Ack was under way.
-  if (Status acked = session.link_out.on_ack(welcome.received); !acked.ok()) return acked;
+  if (Status acked = session.links.on_received(welcome.received); !acked.ok()) return acked;
   if (Status bad = take_credits(session, welcome); !bad.ok()) return bad;
   uses_.exchange.follow(session, welcome.revision);
   choose_control(session, now);

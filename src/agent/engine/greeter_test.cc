@@ -73,11 +73,13 @@ TEST_F(GreeterTest, ThePreferredPathIsChosenAndAWorkingOneIsKept) {
 TEST_F(GreeterTest, APathHearsThatSomebodyWaits) {
   rig_.be_welcomed(rig_.first, path_);
   HeadArray buffer;
-  ASSERT_TRUE(session().link_out.push(wire::encode(wire::Send{.seq = session().link_out.next_seq()}, buffer), {}));
+  ASSERT_TRUE(session()
+                  .links.out(Priority::kRealtime)
+                  .push(wire::encode(wire::Send{.place = session().links.next(Priority::kRealtime)}, buffer), {}));
   Greeter::tell_awaited(session(), rig_.now());
   EXPECT_TRUE(path_.awaited);
-  session().link_out.sent();
-  ASSERT_TRUE(session().link_out.on_ack(1).ok());
+  session().links.out(Priority::kRealtime).sent();
+  ASSERT_TRUE(session().links.out(Priority::kRealtime).on_ack(1).ok());
   Greeter::tell_awaited(session(), rig_.now());
   EXPECT_FALSE(path_.awaited) << "nobody does any more";
 }

@@ -6,8 +6,14 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/try.h"
 
 namespace hawser::agent {
+namespace {
+
+constexpr Priority kNotifyClass = Priority::kRealtime;  ///< With those of transfers, in one order.
+
+}  // namespace
 
 Status MessageDesk::notify(Session& session, std::string_view text, Instant now) {
   PeerCore& peer = *session.peer;
@@ -18,10 +24,11 @@ Status MessageDesk::notify(Session& session, std::string_view text, Instant now)
     return unreached;
   }
   if (!peer.notify_out.try_take(text.size())) return no_room_to_notify(peer);
-  wire::Arrive arrive{.seq = session.link_out.next_seq()};
+  wire::Arrive arrive{.place = session.links.next(kNotifyClass)};
   arrive.notify = base::as_bytes(text);
   HeadArray buffer;
-  if (!session.unsent.empty() || !uses_.link.push(session, wire::encode(arrive, buffer), *arrive.notify)) {
+  if (!session.unsent_of(kNotifyClass).empty() ||
+      !uses_.link.push(session, kNotifyClass, wire::encode(arrive, buffer), *arrive.notify)) {
     peer.notify_out.give_back(text.size());
     return Status(Code::kBusy, "notify: the queue of messages to " + peer.name + " is full");
   }
@@ -58,10 +65,14 @@ Status MessageDesk::send(Session& session, std::uint32_t channel, std::span<cons
   const Status unreached = session.unreached;
   uses_.connector.want(session, now);
   if (!unreached.ok()) return unreached;
-  if (peer.channels.try_take(channel, bytes.size()) != ChannelCredits::Taken::kYes) return no_room(peer, channel);
-  const wire::Send message{.seq = session.link_out.next_seq(), .channel = channel, .bytes = bytes};
+  ChannelCredits::Ticket ticket;
+  if (peer.channels.try_take(channel, bytes.size(), &ticket) != ChannelCredits::Taken::kYes) {
+    return no_room(peer, channel);
+  }
+  const wire::Send message{.place = session.links.next(ticket.priority), .channel = channel, .bytes = bytes};
   HeadArray buffer;
-  if (!session.unsent.empty() || !uses_.link.push(session, wire::encode(message, buffer), bytes)) {
+  if (!session.unsent_of(ticket.priority).empty() ||
+      !uses_.link.push(session, ticket.priority, wire::encode(message, buffer), bytes)) {
     peer.channels.give_back(channel, bytes.size());
     return Status(Code::kBusy, "send: the queue of messages to " + peer.name + " is full");
   }
@@ -76,8 +87,9 @@ void MessageDesk::take_left_over(LeftOver left, Instant now) {
   if (left.kind != LeftOver::Kind::kNotification && left.epoch != peer.channels.epoch()) return;
   Session& session = uses_.sessions.of(left.peer);
   if (left.kind == LeftOver::Kind::kRelease) return release(session, left.channel, left.messages, left.freed);
-  if (session.unsent.empty() && push_left_over(session, left)) return;
-  session.unsent.push_back(std::move(left));
+  std::list<LeftOver>& unsent = session.unsent_of(left.priority);
+  if (unsent.empty() && push_left_over(session, left)) return;
+  unsent.push_back(std::move(left));
   uses_.connector.want(session, now);
   uses_.sessions.enlist(session);
 }
@@ -86,33 +98,37 @@ bool MessageDesk::push_left_over(Session& session, const LeftOver& left) {
   const auto bytes = base::as_bytes(left.bytes);
   HeadArray buffer;
   if (left.kind == LeftOver::Kind::kNotification) {
-    wire::Arrive arrive{.seq = session.link_out.next_seq()};
+    wire::Arrive arrive{.place = session.links.next(left.priority)};
     arrive.notify = bytes;
-    if (!uses_.link.push(session, wire::encode(arrive, buffer), bytes)) return false;
+    if (!uses_.link.push(session, left.priority, wire::encode(arrive, buffer), bytes)) return false;
     ++session.flow.notifications_sent;
     return true;
   }
-  const wire::Send message{.seq = session.link_out.next_seq(), .channel = left.channel, .bytes = bytes};
-  if (!uses_.link.push(session, wire::encode(message, buffer), bytes)) return false;
+  const wire::Send message{.place = session.links.next(left.priority), .channel = left.channel, .bytes = bytes};
+  if (!uses_.link.push(session, left.priority, wire::encode(message, buffer), bytes)) return false;
   ++session.flow.messages_sent;
   return true;
 }
 
+/// A class whose link is full holds no other one back.
 bool MessageDesk::pump_unsent(Session& session, std::size_t* work) {
-  while (!session.unsent.empty()) {
-    if (!push_left_over(session, session.unsent.front())) return false;
-    session.unsent.pop_front();
-    ++*work;
+  bool all = true;
+  for (std::list<LeftOver>& unsent : session.unsent) {
+    while (!unsent.empty() && push_left_over(session, unsent.front())) {
+      unsent.pop_front();
+      ++*work;
+    }
+    all = all && unsent.empty();
   }
-  return true;
+  return all;
 }
 
-Status MessageDesk::open_channel(std::uint32_t channel, std::uint32_t credit) {
-  const Result<bool> is_new = uses_.channels.open(channel, credit);
+Status MessageDesk::open_channel(std::uint32_t channel, std::uint32_t credit, Priority priority) {
+  const Result<bool> is_new = uses_.channels.open(channel, {.credit = credit, .priority = priority});
   if (!is_new || !*is_new) return is_new.error();
   for (Session* const session : uses_.sessions.all()) {
     if (session->machine.state() == proto::SessionState::kDown) continue;
-    ChannelBook::give(*session, channel, credit);
+    ChannelBook::give(*session, channel, {.credit = credit, .priority = priority});
     uses_.sessions.enlist(*session);
   }
   return {};
@@ -129,7 +145,8 @@ void MessageDesk::release(Session& session, std::uint32_t channel, std::uint32_t
 std::vector<wire::Credit> MessageDesk::take_credits(Session& session) {
   std::vector<wire::Credit> credits;
   for (auto& [id, channel] : session.channels) {
-    if (channel.in) credits.push_back({.channel = id, .limits = channel.in->take_limits()});
+    if (channel.in)
+      credits.push_back({.channel = id, .priority = channel.priority, .limits = channel.in->take_limits()});
   }
   return credits;
 }
@@ -142,7 +159,7 @@ bool MessageDesk::pump_credits(Session& session, std::size_t* work) {
   HeadArray buffer;
   for (auto& [id, channel] : session.channels) {
     if (!channel.credit_owed || !channel.in) continue;
-    const wire::Credit credit{.channel = id, .limits = channel.in->take_limits()};
+    const wire::Credit credit{.channel = id, .priority = channel.priority, .limits = channel.in->take_limits()};
     if (!SessionLink::send_plain(session, wire::encode(credit, buffer), {})) return false;
     channel.credit_owed = false;
     ++*work;
@@ -156,13 +173,11 @@ Status MessageDesk::on_credit(Session& session, const wire::Credit& credit) {
   if (credit.channel == wire::kNotifyChannel) {
     is_more = peer.notify_out.on_credit(credit.limits);
   } else if (uses_.services.of(credit.channel) != nullptr) {
-    if (peer.channels.on_credit(credit.channel, credit.limits).value_or(false)) uses_.sessions.enlist(session);
+    HAWSER_TRY_ASSIGN(const bool taken, peer.channels.on_credit(credit));
+    if (taken) uses_.sessions.enlist(session);
     return {};
   } else if (credit.channel >= wire::kUserChannelMin) {
-    // A hostile peer must not make us keep any number.
-    const std::optional<bool> taken = peer.channels.on_credit(credit.channel, credit.limits);
-    if (!taken) return Status(Code::kCorrupt, "credit for more than " + std::to_string(kChannelsMax) + " channels");
-    is_more = *taken;
+    HAWSER_TRY_ASSIGN(is_more, peer.channels.on_credit(credit));  // A hostile peer must not make us keep any number.
   }
   if (!is_more) return {};
   peer.news.fetch_add(1, std::memory_order_release);
@@ -175,6 +190,9 @@ Status MessageDesk::on_send(Session& session, const wire::Send& message, Instant
   if (found == session.channels.end() || !found->second.in || !found->second.in->on_receive(message.bytes.size())) {
     return Status(Code::kCorrupt, "a message on a channel that is not open or beyond its credit");
   }
+  if (found->second.priority != message.place.priority) {
+    return Status(Code::kCorrupt, "a message of another class than its channel has");
+  }
   if (Service* const service = uses_.services.of(message.channel)) {
     return service->on_message(session, message.channel, message.bytes, now);
   }
@@ -186,7 +204,7 @@ Status MessageDesk::on_send(Session& session, const wire::Send& message, Instant
 void MessageDesk::forget(Session& session) {
   session.channels.clear();
   session.peer->channels.clear();
-  session.unsent.clear();
+  for (std::list<LeftOver>& unsent : session.unsent) unsent.clear();
 }
 
 }  // namespace hawser::agent

@@ -48,7 +48,7 @@ class MessageDesk {
   static Status no_room(const PeerCore& peer, std::uint32_t channel);
 
   // Channels.
-  Status open_channel(std::uint32_t channel, std::uint32_t credit);
+  Status open_channel(std::uint32_t channel, std::uint32_t credit, Priority priority = Priority::kRealtime);
   /// The user, or a service, is done with messages that came.
   void release(Session& session, std::uint32_t channel, std::uint32_t messages, std::uint64_t bytes);
   /// What the peer may send on all channels, for a greeting, which tells it.

@@ -76,7 +76,7 @@ TEST_F(MessageDeskTest, WhatComesGoesToTheInboxWithinTheCreditThatWasGiven) {
 TEST_F(MessageDeskTest, WhatThreadsLeftGoesBeforeWhatIsSentLater) {
   give_credit(8);
   session().control_serial = 0;
-  while (session().link_out.push({}, base::as_bytes(std::string_view("full")))) continue;
+  while (session().links.out(Priority::kRealtime).push({}, base::as_bytes(std::string_view("full")))) continue;
   LeftOver left;
   left.kind = LeftOver::Kind::kMessage;
   left.peer = peer_;
@@ -84,7 +84,7 @@ TEST_F(MessageDeskTest, WhatThreadsLeftGoesBeforeWhatIsSentLater) {
   left.bytes = "left";
   left.epoch = peer_->channels.epoch();
   desk_.take_left_over(std::move(left), rig_.now());
-  EXPECT_EQ(session().unsent.size(), 1u);
+  EXPECT_EQ(session().unsent_count(), 1u);
   EXPECT_EQ(send("later").code(), Code::kBusy);
 }
 
@@ -97,7 +97,7 @@ TEST_F(MessageDeskTest, WhatBelongsToAnEarlierSessionIsDropped) {
   left.epoch = peer_->channels.epoch() + 1;
   desk_.take_left_over(std::move(left), rig_.now());
   EXPECT_TRUE(path_.sent.empty());
-  EXPECT_TRUE(session().unsent.empty());
+  EXPECT_EQ(session().unsent_count(), 0u);
 }
 
 TEST_F(MessageDeskTest, ANotificationToAPeerThatIsDownOrNotReachedIsNotTaken) {

@@ -44,6 +44,11 @@ void refuse_devices(PathEntry& entry, const backend::Traits& traits, const PlanC
   }
 }
 
+/// It says nothing of the region: the path went, and another one may come up.
+bool is_of_lost_path(const Status& status) {
+  return status.code() == Code::kDisconnected && status.scope() == Scope::kPath;
+}
+
 /// As the newest card has it: what a backend says of a region may change while handles of it are about.
 std::string extra_of(PeerCore& peer, const RemoteRegion& region, std::string_view backend) {
   {
@@ -81,6 +86,7 @@ PathEntry* Router::route(PlanCore& plan, Session& session, Status* why) {
     PathEntry* const best = best_of(plan, session);
     const Result<bool> is_bound = best == nullptr ? without_path(plan, session) : bind_all(plan, session, *best);
     if (is_bound && *is_bound) return best;
+    if (!is_bound && is_of_lost_path(is_bound.error())) return nullptr;  // Its news comes in this turn or the next.
     if (!is_bound) *why = is_bound.error();
     if (!is_bound || best == nullptr) return nullptr;
   }

@@ -65,6 +65,15 @@ TEST_F(RouterTest, AReasonThatTheCallerHadStaysWhileAPathIsOnItsWay) {
   EXPECT_EQ(route()->path, &other);
 }
 
+TEST_F(RouterTest, APathThatHasJustGoneDeniesNothing) {
+  path_.bind_answer = Status(Code::kDisconnected, "the path is not up").with_scope(Scope::kPath);
+  EXPECT_EQ(route(), nullptr);
+  EXPECT_TRUE(why_.ok()) << "the plan waits for the next path";
+  path_.bind_answer = Status(Code::kDisconnected, "the peer is gone");
+  EXPECT_EQ(route(), nullptr);
+  EXPECT_EQ(why_.code(), Code::kDisconnected);
+}
+
 TEST_F(RouterTest, WhatIsDeniedIsFinal) {
   connect_second();
   path_.bind_answer = Status(Code::kDenied, "wrong key");

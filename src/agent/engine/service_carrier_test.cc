@@ -23,7 +23,7 @@ class ServiceCarrierTest : public ::testing::Test {
 
 TEST_F(ServiceCarrierTest, AMessageTakesAPlaceAtThePeer) {
   EXPECT_EQ(carry("head", ""), Sent::kNoCredit);
-  static_cast<void>(peer_->channels.on_credit(2, channel_window(2)));
+  static_cast<void>(peer_->channels.on_credit({.channel = 2, .limits = channel_window(2)}));
   EXPECT_EQ(carry("head", "body"), Sent::kYes);
   const auto sent = wire::decode_send(*wire::open_envelope(base::as_bytes(path_.sent.at(0))));
   EXPECT_EQ(sent->channel, 2u);
@@ -33,9 +33,9 @@ TEST_F(ServiceCarrierTest, AMessageTakesAPlaceAtThePeer) {
 }
 
 TEST_F(ServiceCarrierTest, WithoutRoomInTheQueueThePlaceIsGivenBack) {
-  static_cast<void>(peer_->channels.on_credit(2, channel_window(1)));
+  static_cast<void>(peer_->channels.on_credit({.channel = 2, .limits = channel_window(1)}));
   session().control_serial = 0;
-  while (session().link_out.push({}, base::as_bytes(std::string_view("full")))) continue;
+  while (session().links.out(Priority::kRealtime).push({}, base::as_bytes(std::string_view("full")))) continue;
   EXPECT_EQ(carry("head", ""), Sent::kNoRoom);
   EXPECT_EQ(carry("head", ""), Sent::kNoRoom) << "and not: no credit";
 }

@@ -13,7 +13,7 @@ void ServiceTable::add(Service& service) {
   for (const OwnChannel& channel : service.channels()) {
     HAWSER_ASSERT(channel.id < wire::kUserChannelMin && of(channel.id) == nullptr, "a channel has one owner");
     by_channel_[channel.id] = &service;
-    channels_.add_own(channel.id, channel.window);
+    channels_.add_own(channel.id, {.credit = channel.window, .priority = channel.priority});
   }
   service.take_place(all_.size());
   all_.push_back(&service);

@@ -1,45 +1,51 @@
 #include "agent/engine/session_link.h"
 
+#include <optional>
+
 namespace hawser::agent {
 namespace {
 
 constexpr Duration kAckDelay = std::chrono::microseconds(50);  ///< So that an answer carries the acknowledgement along.
 
+wire::Ack ack_of(const Session& session, Priority priority) {
+  return {.priority = priority, .up_to = session.links.in(priority).received()};
+}
+
 }  // namespace
 
-bool SessionLink::push(Session& session, std::span<const std::byte> head, std::span<const std::byte> body) {
+bool SessionLink::push(Session& session, Priority priority, std::span<const std::byte> head,
+                       std::span<const std::byte> body) {
   PathEntry* const control = session.control();
   if (control != nullptr) ports_.expect_answer(control->backend);
-  if (control != nullptr && session.link_out.can_pass()) {
-    if (control->path->send(Priority::kRealtime, head, body)) {
-      session.link_out.pass();
+  if (control != nullptr && session.links.can_pass(priority)) {
+    if (control->path->send(priority, head, body)) {
+      session.links.out(priority).pass();
       return true;
     }
   }
-  if (!session.link_out.push(head, body)) return false;
-  if (control != nullptr) {
-    while (!session.link_out.pending().empty() && send_pending(session, *control->path)) continue;
-  }
+  if (!session.links.out(priority).push(head, body)) return false;
+  while (control != nullptr && session.links.first_pending() && send_pending(session, *control->path)) continue;
   sessions_.enlist(session);
   return true;
 }
 
-/// The oldest message that waits. An acknowledgement that is owed rides along.
+/// The oldest message of the most urgent class in which one waits. An acknowledgement that is owed rides along.
 bool SessionLink::send_pending(Session& session, backend::Path& path) {
   HeadArray buffer;
-  const bool acks = session.link_in.ack_due(true);
-  const wire::Ack ack{.up_to = session.link_in.received()};
-  const bool sent = acks ? path.send(Priority::kRealtime, wire::encode_acked(ack, buffer), session.link_out.pending())
-                         : path.send(Priority::kRealtime, session.link_out.pending(), {});
+  const Priority priority = *session.links.first_pending();
+  proto::LinkSender& link = session.links.out(priority);
+  const std::optional<Priority> acks = session.links.ack_due(true);
+  const bool sent = acks ? path.send(priority, wire::encode_acked(ack_of(session, *acks), buffer), link.pending())
+                         : path.send(priority, link.pending(), {});
   if (!sent) return false;
-  session.link_out.sent();
-  if (acks) acknowledged(session);
+  link.sent();
+  if (acks) acknowledged(session, *acks);
   return true;
 }
 
-void SessionLink::acknowledged(Session& session) {
-  session.link_in.take_ack();
-  session.ack_since = Instant::max();
+void SessionLink::acknowledged(Session& session, Priority priority) {
+  session.links.in(priority).take_ack();
+  if (!session.links.ack_due(true)) session.ack_since = Instant::max();
 }
 
 bool SessionLink::send_plain(Session& session, std::span<const std::byte> head, std::span<const std::byte> body) {
@@ -50,7 +56,7 @@ bool SessionLink::send_plain(Session& session, std::span<const std::byte> head, 
 bool SessionLink::pump(Session& session, std::size_t* work) {
   PathEntry* const control = session.control();
   if (control == nullptr) return true;  // Its coming up is waited for.
-  while (!session.link_out.pending().empty()) {
+  while (session.links.first_pending()) {
     if (!send_pending(session, *control->path)) return false;
     ++*work;
   }
@@ -58,12 +64,13 @@ bool SessionLink::pump(Session& session, std::size_t* work) {
 }
 
 bool SessionLink::pump_ack(Session& session, Instant now, std::size_t* work) {
-  if (!session.link_in.ack_due(now - kAckDelay >= session.ack_since)) return true;
-  HeadArray buffer;
-  const wire::Ack ack{.up_to = session.link_in.received()};
-  if (!send_plain(session, wire::encode(ack, buffer), {})) return false;
-  acknowledged(session);
-  ++*work;
+  const bool is_late = now - kAckDelay >= session.ack_since;
+  while (const std::optional<Priority> priority = session.links.ack_due(is_late)) {
+    HeadArray buffer;
+    if (!send_plain(session, wire::encode(ack_of(session, *priority), buffer), {})) return false;
+    acknowledged(session, *priority);
+    ++*work;
+  }
   return true;
 }
 
@@ -71,7 +78,7 @@ Result<bool> SessionLink::receive(Session& session, PathEntry* entry, const wire
                                   std::size_t size) {
   if (entry != nullptr) ++entry->carried;
   const bool is_lossless = entry != nullptr && ports_.traits(entry->backend).lossless;
-  switch (session.link_in.on_receive(envelope.seq, size, is_lossless)) {
+  switch (session.links.in(envelope.place.priority).on_receive(envelope.place.seq, size, is_lossless)) {
     case proto::Received::kDeliver:
       return true;
     case proto::Received::kDuplicate:
@@ -82,9 +89,10 @@ Result<bool> SessionLink::receive(Session& session, PathEntry* entry, const wire
   return Status(Code::kCorrupt, "a message of the session is missing");
 }
 
-void SessionLink::note_read(Session& session, Instant now) {
-  if (session.ack_since == Instant::max() && !session.link_in.ack_due(false)) session.ack_since = now;
-  if (session.link_in.ack_due(true)) sessions_.enlist(session);
+void SessionLink::note_read(Session& session, Priority priority, Instant now) {
+  const proto::LinkReceiver& link = session.links.in(priority);
+  if (session.ack_since == Instant::max() && !link.ack_due(false)) session.ack_since = now;
+  if (link.ack_due(true)) sessions_.enlist(session);
 }
 
 }  // namespace hawser::agent

@@ -2,7 +2,8 @@
 
 // SessionLink: how a session's messages leave, and which of those that come are to be read.
 //
-// Messages go by the session's control path, in order, each once: proto/link.h keeps them until the peer has them.
+// Messages go by the session's control path, each once, and in order within a class: proto/link_set.h keeps them until
+// the peer has them.
 //
 // Thread rule: confined to the lane.
 
@@ -12,6 +13,7 @@
 
 #include <hawser/status.h>
 #include <hawser/time.h>
+#include <hawser/transfer.h>
 
 #include "agent/engine/ports.h"
 #include "agent/engine/session_table.h"
@@ -26,8 +28,9 @@ class SessionLink {
  public:
   SessionLink(SessionTable& sessions, Ports& ports) : sessions_(sessions), ports_(ports) {}
 
-  /// Sends a reliable message, or keeps it until there is a path with room. False: too many wait.
-  bool push(Session& session, std::span<const std::byte> head, std::span<const std::byte> body);
+  /// Sends a reliable message, the next one of its class, or keeps it until there is a path with room. False: too many
+  /// of its class wait.
+  bool push(Session& session, Priority priority, std::span<const std::byte> head, std::span<const std::byte> body);
   /// Sends one that is not kept. False: there is no path with room now.
   static bool send_plain(Session& session, std::span<const std::byte> head, std::span<const std::byte> body);
   /// Sends what was kept. False: no room for all of it.
@@ -38,11 +41,11 @@ class SessionLink {
   /// True where a reliable message that came on this path (null: it is gone) is to be read. An error is the peer's.
   Result<bool> receive(Session& session, PathEntry* entry, const wire::Envelope& envelope, std::size_t size);
   /// After it was read: whether an acknowledgement is owed.
-  void note_read(Session& session, Instant now);
+  void note_read(Session& session, Priority priority, Instant now);
 
  private:
   static bool send_pending(Session& session, backend::Path& path);
-  static void acknowledged(Session& session);
+  static void acknowledged(Session& session, Priority priority);
 
   SessionTable& sessions_;
   Ports& ports_;

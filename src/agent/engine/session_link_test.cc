@@ -1,4 +1,4 @@
-// A session's messages: by its control path, in order, each once.
+// A session's messages: by its control path, each once, in order within a class.
 
 #include "agent/engine/session_link.h"
 
@@ -9,10 +9,10 @@ namespace {
 
 class SessionLinkTest : public ::testing::Test {
  protected:
-  bool push(std::string_view text) {
-    const wire::Send message{.seq = session_.link_out.next_seq(), .channel = 20, .bytes = base::as_bytes(text)};
+  bool push(std::string_view text, Priority priority = Priority::kRealtime) {
+    const wire::Send message{.place = session_.links.next(priority), .channel = 20, .bytes = base::as_bytes(text)};
     HeadArray buffer;
-    return link_.push(session_, wire::encode(message, buffer), base::as_bytes(text));
+    return link_.push(session_, priority, wire::encode(message, buffer), base::as_bytes(text));
   }
   std::string text_of(const std::string& message) {
     return std::string(base::as_text(wire::decode_send(*wire::open_envelope(base::as_bytes(message)))->bytes));
@@ -40,6 +40,49 @@ TEST_F(SessionLinkTest, WhatFindsNoRoomIsKeptAndSentInOrder) {
   EXPECT_EQ(text_of(path_.sent[0]) + text_of(path_.sent[1]) + text_of(path_.sent[2]), "onetwothree");
 }
 
+TEST_F(SessionLinkTest, AnUrgentMessageOvertakesThoseThatWait) {
+  path_.sent.clear();
+  path_.message_room = 1;
+  for (const std::string_view text : {"bulk 1 ", "bulk 2 ", "bulk 3 "}) EXPECT_TRUE(push(text, Priority::kBulk));
+  EXPECT_TRUE(push("usual ", Priority::kRealtime));
+  EXPECT_TRUE(push("urgent ", Priority::kCritical));
+  path_.message_room = 10;
+  EXPECT_TRUE(SessionLink::pump(session_, &work_));
+  std::string all;
+  for (const std::string& message : path_.sent) all += text_of(message);
+  EXPECT_EQ(all, "bulk 1 urgent usual bulk 2 bulk 3 ");
+}
+
+TEST_F(SessionLinkTest, AFullClassHoldsNoOtherBack) {
+  path_.message_room = 0;
+  while (push("bulk", Priority::kBulk)) continue;
+  EXPECT_TRUE(push("urgent", Priority::kCritical));
+  path_.sent.clear();
+  path_.message_room = 1;
+  EXPECT_FALSE(SessionLink::pump(session_, &work_));
+  ASSERT_EQ(path_.sent.size(), 1u);
+  EXPECT_EQ(text_of(path_.sent.front()), "urgent");
+}
+
+TEST_F(SessionLinkTest, EachClassIsAcknowledgedByItself) {
+  HeadArray buffer;
+  for (const Priority priority : {Priority::kBulk, Priority::kCritical}) {
+    const auto bytes =
+        wire::encode(wire::Send{.place = {.priority = priority, .seq = 1}, .channel = 20, .bytes = {}}, buffer);
+    ASSERT_TRUE(*link_.receive(session_, session_.control(), *wire::open_envelope(bytes), bytes.size()));
+    link_.note_read(session_, priority, rig_.now());
+  }
+  path_.sent.clear();
+  EXPECT_TRUE(SessionLink::pump_ack(session_, rig_.now() + 50us, &work_));
+  ASSERT_EQ(path_.sent.size(), 2u);
+  const auto ack = [&](std::size_t i) {
+    return *wire::decode_ack(*wire::open_envelope(base::as_bytes(path_.sent[i])));
+  };
+  EXPECT_EQ(ack(0).priority, Priority::kCritical);
+  EXPECT_EQ(ack(1).priority, Priority::kBulk);
+  EXPECT_EQ(session_.ack_since, Instant::max());
+}
+
 TEST_F(SessionLinkTest, WithoutAPathMessagesWaitUntilTooManyDo) {
   session_.control_serial = 0;
   int taken = 0;
@@ -51,7 +94,8 @@ TEST_F(SessionLinkTest, WithoutAPathMessagesWaitUntilTooManyDo) {
 TEST_F(SessionLinkTest, AMessageIsReadOnceAndAGapIsThePeersError) {
   HeadArray buffer;
   const auto receive = [&](std::uint64_t seq) {
-    const auto bytes = wire::encode(wire::Send{.seq = seq, .channel = 20, .bytes = {}}, buffer);
+    const auto bytes = wire::encode(
+        wire::Send{.place = {.priority = Priority::kRealtime, .seq = seq}, .channel = 20, .bytes = {}}, buffer);
     return link_.receive(session_, session_.control(), *wire::open_envelope(bytes), bytes.size());
   };
   const std::uint64_t carried = session_.control()->carried;
@@ -63,9 +107,10 @@ TEST_F(SessionLinkTest, AMessageIsReadOnceAndAGapIsThePeersError) {
 
 TEST_F(SessionLinkTest, AnAcknowledgementWaitsFiftyMicrosecondsForCompany) {
   HeadArray buffer;
-  const auto bytes = wire::encode(wire::Send{.seq = 1, .channel = 20, .bytes = {}}, buffer);
+  const auto bytes = wire::encode(
+      wire::Send{.place = {.priority = Priority::kRealtime, .seq = 1}, .channel = 20, .bytes = {}}, buffer);
   ASSERT_TRUE(*link_.receive(session_, session_.control(), *wire::open_envelope(bytes), bytes.size()));
-  link_.note_read(session_, rig_.now());
+  link_.note_read(session_, Priority::kRealtime, rig_.now());
   path_.sent.clear();
   EXPECT_TRUE(SessionLink::pump_ack(session_, rig_.now() + 50us - 1ns, &work_));
   EXPECT_TRUE(path_.sent.empty());
@@ -79,14 +124,15 @@ TEST_F(SessionLinkTest, AnAcknowledgementRidesWithWhatWaited) {
   HeadArray buffer;
   path_.message_room = 0;
   EXPECT_TRUE(push("waits"));
-  const auto bytes = wire::encode(wire::Send{.seq = 1, .channel = 20, .bytes = {}}, buffer);
+  const auto bytes = wire::encode(
+      wire::Send{.place = {.priority = Priority::kRealtime, .seq = 1}, .channel = 20, .bytes = {}}, buffer);
   ASSERT_TRUE(*link_.receive(session_, session_.control(), *wire::open_envelope(bytes), bytes.size()));
   path_.sent.clear();
   path_.message_room = 1;
   EXPECT_TRUE(SessionLink::pump(session_, &work_));
   const auto sent = wire::open_envelope(base::as_bytes(path_.sent.front()));
-  EXPECT_EQ(sent->acked, 1u);
-  EXPECT_FALSE(session_.link_in.ack_due(true));
+  EXPECT_EQ(sent->acked.up_to, 1u);
+  EXPECT_FALSE(session_.links.ack_due(true));
 }
 
 }  // namespace

@@ -18,14 +18,14 @@ void SessionReader::on_message(const backend::PortEvent& event, Instant now) {
 Status SessionReader::read(Session& session, const backend::PortEvent& event, Instant now) {
   const Result<wire::Envelope> envelope = wire::open_envelope(event.bytes);
   if (!envelope) return envelope.error();
-  if (envelope->acked != 0) {
-    if (Status bad = session.link_out.on_ack(envelope->acked); !bad.ok()) return bad;
+  if (envelope->acked.up_to != 0) {
+    if (Status bad = session.links.on_ack(envelope->acked); !bad.ok()) return bad;
   }
   if (!wire::is_reliable(envelope->kind)) return read_plain(session, event.path, *envelope, now);
   const Result<bool> is_next = uses_.link.receive(session, session.find(event.path), *envelope, event.bytes.size());
   Status status = is_next.error();
   if (is_next && *is_next) status = read_reliable(session, *envelope, now);
-  uses_.link.note_read(session, now);
+  uses_.link.note_read(session, envelope->place.priority, now);
   return status;
 }
 
@@ -34,7 +34,7 @@ Status SessionReader::read_plain(Session& session, const backend::Path* path, co
   switch (envelope.kind) {
     case wire::SessionKind::kAck: {
       const Result<wire::Ack> ack = wire::decode_ack(envelope);
-      return ack ? session.link_out.on_ack(ack->up_to) : ack.error();
+      return ack ? session.links.on_ack(*ack) : ack.error();
     }
     case wire::SessionKind::kCredit: {
       const Result<wire::Credit> credit = wire::decode_credit(envelope);

@@ -27,12 +27,13 @@ class SessionReaderTest : public ::testing::Test {
 
 TEST_F(SessionReaderTest, EachKindReachesItsMember) {
   ASSERT_TRUE(rig_.engine.messages().open_channel(20, 4).ok());
-  rig_.receive(rig_.first, path_, wire::Send{.seq = 1, .channel = 20, .bytes = {}}, "hello");
-  wire::Arrive arrive{.seq = 2};
+  rig_.receive(rig_.first, path_,
+               wire::Send{.place = {.priority = Priority::kRealtime, .seq = 1}, .channel = 20, .bytes = {}}, "hello");
+  wire::Arrive arrive{.place = {.priority = Priority::kRealtime, .seq = 2}};
   arrive.notify = base::as_bytes(std::string_view("hi"));
   rig_.receive(rig_.first, path_, arrive, "hi");
   path_.sent.clear();
-  rig_.receive(rig_.first, path_, wire::CardRequest{.seq = 3});
+  rig_.receive(rig_.first, path_, wire::CardRequest{.place = {.priority = Priority::kRealtime, .seq = 3}});
   rig_.turn();
   EXPECT_FALSE(is_dropped());
   Message message;
@@ -45,7 +46,8 @@ TEST_F(SessionReaderTest, EachKindReachesItsMember) {
 TEST_F(SessionReaderTest, AMessageThatComesTwiceIsReadOnce) {
   ASSERT_TRUE(rig_.engine.messages().open_channel(20, 4).ok());
   for (int i = 0; i < 2; ++i)
-    rig_.receive(rig_.first, path_, wire::Send{.seq = 1, .channel = 20, .bytes = {}}, "hello");
+    rig_.receive(rig_.first, path_,
+                 wire::Send{.place = {.priority = Priority::kRealtime, .seq = 1}, .channel = 20, .bytes = {}}, "hello");
   EXPECT_EQ(peer_->session->flow.messages_received, 1u);
   EXPECT_FALSE(is_dropped());
 }
@@ -72,7 +74,7 @@ TEST_F(SessionReaderTest, GarbageEndsIt) {
 }
 
 TEST_F(SessionReaderTest, AGapEndsIt) {
-  rig_.receive(rig_.first, path_, wire::CardRequest{.seq = 2});
+  rig_.receive(rig_.first, path_, wire::CardRequest{.place = {.priority = Priority::kRealtime, .seq = 2}});
   EXPECT_TRUE(is_dropped());
 }
 

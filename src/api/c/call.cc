@@ -67,6 +67,12 @@ Status invalid(std::string_view call, std::string_view what) {
   return Status(Code::kInvalid, std::string(call) + ": " + std::string(what));
 }
 
+Result<Priority> priority_of(const char* call, std::uint32_t number, Priority usual) {
+  if (number == HAWSER_PRIORITY_DEFAULT) return usual;
+  if (number <= HAWSER_PRIORITY_BULK) return static_cast<Priority>(number - 1);
+  return invalid(call, "priority = " + std::to_string(number) + " is none of HAWSER_PRIORITY_*");
+}
+
 Status check_size(const char* call, std::string_view type, const void* given, std::size_t known, std::size_t least) {
   std::uint32_t size = 0;
   std::memcpy(&size, given, sizeof size);

@@ -16,6 +16,7 @@
 
 #include <hawser/status.h>
 #include <hawser/time.h>
+#include <hawser/transfer.h>
 
 #include "api/handles.h"
 #include "base/try.h"
@@ -41,6 +42,8 @@ int run(const char* call, Body body) noexcept {
 }
 
 Status invalid(std::string_view call, std::string_view what);
+/// Of HAWSER_PRIORITY_*; HAWSER_PRIORITY_DEFAULT is `usual`.
+Result<Priority> priority_of(const char* call, std::uint32_t number, Priority usual);
 inline Status not_null(const char* call, const void* pointer, std::string_view name) {
   return pointer != nullptr ? Status() : invalid(call, std::string(name) + " is null");
 }

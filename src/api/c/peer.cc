@@ -19,6 +19,13 @@ hawser_region_info info_of(const RemoteRegionInfo& region) {
 
 namespace {
 
+Status open_channel(const char* call, hawser_agent agent, std::uint32_t channel, std::uint32_t credit,
+                    Priority priority) {
+  constexpr std::uint32_t kCredit = 64;
+  HAWSER_TRY_ASSIGN(const auto its, find<AgentObject>(call, agent));
+  return its->agent.open_channel(channel, credit == 0 ? kCredit : credit, priority);
+}
+
 Status give_peer(const char* call, hawser_peer* out, Peer peer) {
   return give_handle(call, out, std::make_unique<PeerObject>(std::move(peer)));
 }
@@ -92,10 +99,14 @@ int hawser_agent_take_event(hawser_agent agent, hawser_news* out) {
 }
 
 int hawser_agent_open_channel(hawser_agent agent, uint32_t channel, uint32_t credit) {
+  return run(__func__,
+             [&](const char* call) { return open_channel(call, agent, channel, credit, Priority::kRealtime); });
+}
+
+int hawser_agent_open_channel_in_class(hawser_agent agent, uint32_t channel, uint32_t credit, uint32_t priority) {
   return run(__func__, [&](const char* call) -> Status {
-    constexpr std::uint32_t kCredit = 64;
-    HAWSER_TRY_ASSIGN(const auto its, find<AgentObject>(call, agent));
-    return its->agent.open_channel(channel, credit == 0 ? kCredit : credit);
+    HAWSER_TRY_ASSIGN(const Priority its, priority_of(call, priority, Priority::kRealtime));
+    return open_channel(call, agent, channel, credit, its);
   });
 }
 

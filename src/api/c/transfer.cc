@@ -14,12 +14,6 @@ Result<Operation> operation_of(const char* call, int number) {
   return invalid(call, "operation = " + std::to_string(number) + " is neither HAWSER_WRITE nor HAWSER_READ");
 }
 
-Result<Priority> priority_of(const char* call, std::uint32_t number) {
-  if (number == HAWSER_PRIORITY_DEFAULT) return Priority::kBulk;
-  if (number <= HAWSER_PRIORITY_BULK) return static_cast<Priority>(number - 1);
-  return invalid(call, "priority = " + std::to_string(number) + " is none of HAWSER_PRIORITY_*");
-}
-
 Status give_plan(const char* call, hawser_plan* out, Plan plan, const Peer& peer) {
   return give_handle(call, out, std::make_unique<PlanObject>(std::move(plan), peer));
 }
@@ -59,7 +53,7 @@ struct Submission {
 
 Status prepare(const char* call, const Peer& peer, const hawser_submit_options& given, Submission& its) {
   HAWSER_TRY(given.notify == nullptr ? not_null(call, nullptr, given.notify_size, "notify") : Status());
-  HAWSER_TRY_ASSIGN(its.options.priority, priority_of(call, given.priority));
+  HAWSER_TRY_ASSIGN(its.options.priority, priority_of(call, given.priority, Priority::kBulk));
   if (given.notify != nullptr) its.options.notify.emplace(static_cast<const char*>(given.notify), given.notify_size);
   if (given.deadline_ns < 0) return invalid(call, "deadline_ns is negative");
   its.options.deadline = Duration(given.deadline_ns);

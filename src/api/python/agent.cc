@@ -392,11 +392,14 @@ void bind_inbox(AgentClass& agent) {
   agent.def("take_event", &take_event, "The oldest news of a peer, or None.");
   agent.def(
       "open_channel",
-      [](const AgentHandle& self, std::uint32_t channel, std::uint32_t credit) {
+      [](const AgentHandle& self, std::uint32_t channel, std::uint32_t credit, const std::string& priority) {
         Agent& its = agent_of(self.state);
-        check(outside([&] { return its.open_channel(channel, credit); }));
+        const Priority its_class = priority_of("open_channel", priority);
+        check(outside([&] { return its.open_channel(channel, credit, its_class); }));
       },
-      nb::arg("channel"), nb::arg("credit") = 64, "Lets peers send on a channel (16 or above).");
+      nb::arg("channel"), nb::arg("credit") = 64, nb::arg("priority") = "realtime",
+      "Lets peers send on a channel (16 or above). Messages of a more urgent class (critical, realtime, bulk) do not\n"
+      "wait for those of others.");
   agent.def("take_message", &take_message, nb::arg("channel"), "The oldest message of a channel, or None.");
   agent.def(
       "read_signal",

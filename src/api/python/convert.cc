@@ -80,6 +80,13 @@ void raise_invalid(const std::string& what, const std::string& advice) {
   raise(Status(Code::kInvalid, what).with_advice(advice));
 }
 
+Priority priority_of(const char* call, const std::string& text) {
+  if (text == "bulk") return Priority::kBulk;
+  if (text == "realtime") return Priority::kRealtime;
+  if (text == "critical") return Priority::kCritical;
+  raise_invalid(std::string(call) + ": priority = '" + text + "'", "one of critical, realtime, bulk");
+}
+
 std::string name_of(std::string_view words) {
   std::string name(words);
   std::replace(name.begin(), name.end(), ' ', '_');

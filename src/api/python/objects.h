@@ -31,6 +31,8 @@ namespace nb = nanobind;
 /// Raises the Python exception that fits `status`, with all of its facts.
 [[noreturn]] void raise(const Status& status);
 [[noreturn]] void raise_invalid(const std::string& what, const std::string& advice = {});
+/// Of "critical", "realtime" or "bulk".
+Priority priority_of(const char* call, const std::string& text);
 inline void check(const Status& status) {
   if (!status.ok()) raise(status);
 }

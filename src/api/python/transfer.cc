@@ -156,13 +156,6 @@ PlanHandle join(nb::handle plans) {
   return {std::move(made)};
 }
 
-Priority priority_of(const std::string& text) {
-  if (text == "bulk") return Priority::kBulk;
-  if (text == "realtime") return Priority::kRealtime;
-  if (text == "critical") return Priority::kCritical;
-  raise_invalid("submit: priority = '" + text + "'", "one of critical, realtime, bulk");
-}
-
 /// `(word, number)`, as signals are given.
 template <typename Handle>
 const Handle& word_of(nb::handle from, const char* what, std::uint64_t& number) {
@@ -246,7 +239,8 @@ TransferHandle submit(const PlanHandle& self, nb::handle notify, nb::handle dead
                       const QueueHandle* queue, std::uint64_t cookie, std::uint64_t label, nb::handle signal,
                       nb::handle after, nb::handle done, bool durable) {
   (void)agent_of(self.state->agent);
-  SubmitOptions options{.priority = priority_of(priority), .cookie = cookie, .label = label, .durable = durable};
+  SubmitOptions options{
+      .priority = priority_of("submit", priority), .cookie = cookie, .label = label, .durable = durable};
   std::optional<Bytes> text;
   if (!notify.is_none()) options.notify = text.emplace(notify, "notify").view;
   if (!deadline.is_none()) options.deadline = deadline_of(deadline, "submit");

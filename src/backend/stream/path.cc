@@ -30,7 +30,9 @@ PathState StreamPath::state() const {
 
 Result<Binding*> StreamPath::bind(const RemoteRegionRef& region) {
   if (phase_ != Phase::kUp) {
-    return Status(Code::kDisconnected, base::format("the path to {} is not up", name_)).with_peer(name_);
+    return Status(Code::kDisconnected, base::format("the path to {} is not up", name_))
+        .with_peer(name_)
+        .with_scope(Scope::kPath);
   }
   const bool is_reached = region.device.kind == DeviceKind::kHost || region.device.kind == DeviceKind::kFile;
   if (!is_reached) {

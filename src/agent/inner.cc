@@ -50,18 +50,25 @@ Status under_lane(const Agent& agent, std::string_view what, const std::function
   return {};
 }
 
-Status under_lane_lightly(const Agent& agent, std::string_view what, const std::function<bool(Instant now)>& call) {
+Status under_lane_lightly(const Agent& agent, std::string_view what, const std::function<Need(Instant now)>& call,
+                          bool waits) {
   const std::shared_ptr<Core>& core = core_of(agent);
   if (!core) return Status(Code::kInvalid, std::string(what) + ": the agent is empty");
   if (Status status = core->usable(what); !status.ok()) return status;
   core->lane.lock();
   const Instant now = core->now();
-  if (call(now)) core->lane.turn(now);
+  const bool is_new = waits && !core->lane.is_claimed();
+  if (is_new) core->lane.note_looker();  // At once: the driver keeps away from the lane meanwhile.
+  const Need need = call(now);
+  if (need == Need::kTurn || core->lane.lacks_turn(now)) core->lane.turn(now);
+  if (waits && !is_new) core->lane.note_looker();
   core->lane.unlock();
-  core->lane.wake();
+  if (need != Need::kNothing) core->lane.wake();
   core->lane.news();  // Whatever ended is told to waiters in the next turn only.
   return {};
 }
+
+void note_found(const Agent& agent) { core_of(agent)->lane.note_found(); }
 
 bool wait_until(const Agent& agent, const std::function<bool()>& reached, Instant deadline) {
   return core_of(agent)->lane.wait_until(reached, deadline);

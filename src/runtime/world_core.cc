@@ -863,8 +863,12 @@ void WorldCore::end_aborted(runtime::Operation& operation) {
 
 bool WorldCore::wait(const runtime::Operation& operation, Duration timeout) const {
   const auto over = [&] { return operation.final.load(std::memory_order_acquire); };
-  if (over()) return true;
-  if (operation.kind == OperationKind::kSeveral && room_ != nullptr && seat_->has_threads()) look_for(operation);
+  const bool may_look = operation.kind == OperationKind::kSeveral && room_ != nullptr && seat_->has_threads();
+  if (over()) {
+    if (may_look) agent::inner::note_found(seat_->agent);
+    return true;
+  }
+  if (may_look) look_for(operation);
   return over() || agent::inner::wait_until(seat_->agent, over, agent::inner::now(seat_->agent) + timeout);
 }
 
@@ -879,14 +883,16 @@ void WorldCore::look_for(const runtime::Operation& operation) const {
   for (int round = 0; round < kRounds && !operation.final.load(std::memory_order_acquire); ++round) {
     if (round > 0) std::this_thread::yield();
     bool has_users = false;
-    static_cast<void>(agent::inner::under_lane_lightly(seat_->agent, "wait", [&](Instant now) {
+    const auto look = [&](Instant now) {
       for (int i = 0; i < looks && room_->has_users() && !operation.final.load(std::memory_order_relaxed); ++i) {
         if (room_->look(now) == 0) base::cpu_relax();
       }
       seat_->mailbox->run_jobs(now);
       has_users = room_->has_users();
-      return room_->take_rung() || !why_not().ok();
-    }));
+      const bool must_send = room_->take_rung() || !why_not().ok();
+      return must_send ? agent::inner::Need::kTurn : agent::inner::Need::kDriver;
+    };
+    static_cast<void>(agent::inner::under_lane_lightly(seat_->agent, "wait", std::cref(look), true));
     if (!has_users) return;
   }
 }
@@ -999,7 +1005,8 @@ Request WorldCore::begin_collective(const CollectiveMaker::Made& made, const Col
     book_.begin(its, deadline(options.timeout, now), now);
     seat_->mailbox->run_jobs(now);
     const bool is_written = its->room != nullptr && why_not().ok() && (its->is_on_board() || its->is_over());
-    return !is_written || its->room->take_rung();
+    if (!is_written || its->room->take_rung()) return agent::inner::Need::kTurn;
+    return its->is_over() ? agent::inner::Need::kNothing : agent::inner::Need::kDriver;
   };
   // By reference: no memory is allocated for the function.
   const Status status = agent::inner::under_lane_lightly(seat_->agent, its->name, std::cref(begin));

@@ -112,6 +112,10 @@ class LookedAt : public testing::Test {
     (void)inner::under_lane_lightly(
         agent_, "look", [](Instant) { return inner::Need::kDriver; }, waits);
   }
+  /// A call that finds at once what it would have waited for.
+  void find() {
+    (void)inner::under_lane_lightly(agent_, "find", [](Instant) { return inner::Need::kNothing; });
+  }
 
   NoThread runner_;
   Errand errand_;
@@ -134,10 +138,7 @@ TEST_F(LookedAt, OneWhoDoesNotWaitRingsTheDriver) {
 }
 
 TEST_F(LookedAt, WhatNeedsNobodyRingsNobody) {
-  for (int i = 0; i < 10; ++i) {
-    (void)inner::under_lane_lightly(agent_, "look", [](Instant) { return inner::Need::kNothing; });
-    inner::note_found(agent_);
-  }
+  for (int i = 0; i < 10; ++i) find();
   EXPECT_EQ(lane_.rings(), 0u);
   EXPECT_FALSE(lane_.is_claimed()) << "it is the driver's, whom doorbells wake";
 }
@@ -158,7 +159,7 @@ TEST_F(LookedAt, OneWhoFoundAtOnceKeepsItLeft) {
   const Instant end = Clock::steady().now() + kLinger;
   for (Instant now; now < end;) {
     now = Clock::steady().now();
-    inner::note_found(agent_);
+    find();
   }
   EXPECT_TRUE(lane_.is_left_to_waiters(end));
 }
@@ -205,13 +206,13 @@ TEST(Driver, TurnsALaneThatIsLeftToOneWhoDoesNot) {
   ASSERT_TRUE(driver.attach(agent).ok());
   for (int i = 0; i < 5; ++i) {
     lane.lock();
-    lane.note_looker();
+    lane.note_looker(Clock::steady().now());
     lane.unlock();
     errand.ask();
     const Instant end = Clock::steady().now() + 10s;
     while (errand.done() == i && Clock::steady().now() < end) {  // It goes on looking.
       lane.lock();
-      lane.note_looker();
+      lane.note_looker(Clock::steady().now());
       lane.unlock();
       std::this_thread::yield();
     }

@@ -57,18 +57,15 @@ Status under_lane_lightly(const Agent& agent, std::string_view what, const std::
   if (Status status = core->usable(what); !status.ok()) return status;
   core->lane.lock();
   const Instant now = core->now();
-  const bool is_new = waits && !core->lane.is_claimed();
-  if (is_new) core->lane.note_looker();  // At once: the driver keeps away from the lane meanwhile.
+  if (waits) core->lane.note_looker(now);  // Before it looks: the driver keeps away from the lane meanwhile.
   const Need need = call(now);
+  if (need == Need::kNothing) core->lane.note_found(now);
   if (need == Need::kTurn || core->lane.lacks_turn(now)) core->lane.turn(now);
-  if (waits && !is_new) core->lane.note_looker();
   core->lane.unlock();
   if (need != Need::kNothing) core->lane.wake();
   core->lane.news();  // Whatever ended is told to waiters in the next turn only.
   return {};
 }
-
-void note_found(const Agent& agent) { core_of(agent)->lane.note_found(); }
 
 bool wait_until(const Agent& agent, const std::function<bool()>& reached, Instant deadline) {
   return core_of(agent)->lane.wait_until(reached, deadline);

@@ -48,16 +48,14 @@ Status under_lane(const Agent& agent, std::string_view what, const std::function
 /// What the lane needs after a call that may have done all by itself. Without a turn the agent sends nothing that the
 /// call began.
 enum class Need : std::uint8_t {
-  kNothing,
-  kDriver,  ///< Whoever runs the agent goes on with what the call began.
-  kTurn,    ///< Now.
+  kNothing,  ///< All is done that the call began.
+  kDriver,   ///< Whoever runs the agent goes on with what the call began.
+  kTurn,     ///< Now.
 };
 /// The same, but the lane turns only where it needs to, or has not turned for a while. `waits`: the caller waits, and
 /// looks for what it waits for by such calls.
 Status under_lane_lightly(const Agent& agent, std::string_view what, const std::function<Need(Instant now)>& call,
                           bool waits = false);
-/// Its caller found at once what it would have waited for by such calls.
-void note_found(const Agent& agent);
 /// Makes progress, or waits for the driver to, until `reached` or the deadline. See Lane::wait_until.
 bool wait_until(const Agent& agent, const std::function<bool()>& reached, Instant deadline);
 Instant now(const Agent& agent);

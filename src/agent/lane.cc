@@ -312,11 +312,9 @@ void Lane::lead_beside_driver(const std::function<bool()>& reached, Instant dead
   news();                         // Hands the lead to another waiter.
 }
 
-void Lane::note_led() { led_until_.store(Clock::steady().now(), std::memory_order_relaxed); }
-
-void Lane::note_looker() {
+void Lane::note_looker(Instant now) {
   if (!driven()) return;
-  note_led();
+  note_led(now);
   // A thread that leads may sleep, and its doorbells stay armed. It has told the driver, or is about to.
   if (led() || is_left_.exchange(true, std::memory_order_seq_cst)) return;
   disarm();

@@ -82,7 +82,12 @@ class Runner {
 class Lane final : public LaneAccess {
  public:
   Lane(Core& core, const Clock& clock)
-      : core_(core), clock_(clock), submissions_(kSubmissionsMax), cancels_(kCancelsMax), left_over_(kLeftOverMax) {}
+      : core_(core),
+        is_by_steady_(&clock == &Clock::steady()),
+        clock_(clock),
+        submissions_(kSubmissionsMax),
+        cancels_(kCancelsMax),
+        left_over_(kLeftOverMax) {}
   Status open();
   /// Before the first turn: where turns and sleeps are shown. It outlives the lane's turns.
   void show_on(base::StatusPage& page) { page_ = &page; }
@@ -134,10 +139,10 @@ class Lane final : public LaneAccess {
   bool wait_until(const std::function<bool()>& reached, Instant deadline) override HAWSER_EXCLUDES(in_lane);
   /// A thread waits, and looks for what it waits for by itself instead of turning the lane. So a driven lane is left to
   /// waiters until kLinger from now on: `wake` does not wake the driver meanwhile.
-  void note_looker() HAWSER_REQUIRES(in_lane);
-  /// The same of a thread that found at once what it would have waited for: a lane that is left stays so.
-  void note_found() {
-    if (is_left_.load(std::memory_order_relaxed)) note_led();
+  void note_looker(Instant now) HAWSER_REQUIRES(in_lane);
+  /// The same of a call that found at once what it would have waited for: a lane that is left stays so.
+  void note_found(Instant now) HAWSER_REQUIRES(in_lane) {
+    if (is_claimed()) note_led(now);
   }
   /// Nobody has turned the lane for kLookerTurn, and nobody sleeps on it who would be woken to do so.
   bool lacks_turn(Instant now) const HAWSER_REQUIRES(in_lane);
@@ -190,7 +195,10 @@ class Lane final : public LaneAccess {
     rings_.fetch_add(1, std::memory_order_relaxed);
     wake_.signal();
   }
-  void note_led();
+  /// `now` is by the agent's clock.
+  void note_led(Instant now) {
+    led_until_.store(is_by_steady_ ? now : Clock::steady().now(), std::memory_order_relaxed);
+  }
   bool is_asked() const { return asked_.load(std::memory_order_relaxed); }
   std::size_t take_what_was_left(Instant now) HAWSER_REQUIRES(in_lane);
   std::size_t take_cancels(Instant now) HAWSER_REQUIRES(in_lane);
@@ -215,6 +223,7 @@ class Lane final : public LaneAccess {
   StatusSeat* seat_ = nullptr;
   std::vector<Part*> parts_;
   base::Mutex mutex_;
+  const bool is_by_steady_;  ///< The agent's clock is that of drivers.
   base::RecentClock clock_;  ///< Of turns. Under the lock,
   Instant turned_;           ///< and when the last one was.
   std::atomic<int> contenders_{0};

@@ -863,12 +863,8 @@ void WorldCore::end_aborted(runtime::Operation& operation) {
 
 bool WorldCore::wait(const runtime::Operation& operation, Duration timeout) const {
   const auto over = [&] { return operation.final.load(std::memory_order_acquire); };
-  const bool may_look = operation.kind == OperationKind::kSeveral && room_ != nullptr && seat_->has_threads();
-  if (over()) {
-    if (may_look) agent::inner::note_found(seat_->agent);
-    return true;
-  }
-  if (may_look) look_for(operation);
+  if (over()) return true;
+  if (operation.kind == OperationKind::kSeveral && room_ != nullptr && seat_->has_threads()) look_for(operation);
   return over() || agent::inner::wait_until(seat_->agent, over, agent::inner::now(seat_->agent) + timeout);
 }
 

@@ -31,6 +31,7 @@ class BoardRings : public testing::Test {
     WorldOptions options;
     options.timeout = 60s;
     options.agent.backends = {{.name = "shm"}};
+    options.agent.status_page = "off";
     SeatHooks hooks;
     hooks.open = [](AgentOptions its, const SeatHooks::Tenant& tenant) {
       return agent::inner::open(std::move(its), tenant);

@@ -5,6 +5,7 @@
 #include <hawser/driver.h>
 #include <hawser/world.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -67,6 +68,10 @@ class BoardRings : public testing::Test {
   Request barrier(std::size_t rank) {
     return cores_[rank]->collective({.call = {.operation = schedule::Operation::kBarrier}}, {});
   }
+  /// Waits.
+  Status meet_others(std::size_t rank) {
+    return cores_[rank]->collective_now({.call = {.operation = schedule::Operation::kBarrier}}, {});
+  }
   template <typename Call>
   void on_all(Call call) {
     std::vector<std::thread> threads;
@@ -83,38 +88,82 @@ class BoardRings : public testing::Test {
     for (const auto& core : cores_) ASSERT_TRUE(driver.attach(core->agent()).ok());
   }
 
+  /// Rings of both ranks while both call collectives in a loop. `waits`: by calls that wait.
+  std::uint64_t rings_of_calls(std::uint64_t calls, bool waits) {
+    driver_ = Driver::start({.spin = 0us}).value();
+    drive(*driver_);
+    const std::uint64_t before = lane(0).rings() + lane(1).rings();
+    on_all([&](std::size_t rank) {
+      for (std::uint64_t call = 0; call < calls; ++call) {
+        ASSERT_TRUE(waits ? meet_others(rank).ok() : barrier(rank).wait(60s).ok());
+      }
+    });
+    return lane(0).rings() + lane(1).rings() - before;
+  }
+
+  /// Both ranks call collectives, and nothing else, until rank 1 has answered a call of rank 0. False: it has not.
+  bool is_answered_meanwhile(bool waits) {
+    constexpr std::uint64_t kCallsMax = 2'000'000;
+    Request asked = cores_[0]->call(1, "answer", {}, {});
+    std::atomic<std::uint64_t> last = kCallsMax;  // Both call the same number of collectives.
+    on_all([&](std::size_t rank) {
+      for (std::uint64_t call = 0; call < last; ++call) {
+        if (rank == 0 && asked.done()) last = std::min<std::uint64_t>(last, call + 2);
+        ASSERT_TRUE(waits ? meet_others(rank).ok() : barrier(rank).wait(60s).ok());
+      }
+    });
+    return asked.done() && asked.wait(0s).ok();
+  }
+
   std::optional<Driver> driver_;  ///< Outlives the ranks.
   std::vector<std::shared_ptr<WorldCore>> cores_;
 };
 
+// One for each time that a rank stood still for a millisecond. None of the calls' own.
 TEST_F(BoardRings, CallsInALoopDoNotWakeTheDriver) {
   constexpr std::uint64_t kCalls = 4000, kCallsPerRing = 20;
   open(2);
-  driver_ = Driver::start({.spin = 0us}).value();
-  drive(*driver_);
-  const std::uint64_t before = lane(0).rings() + lane(1).rings();
-  on_all([&](std::size_t rank) {
-    for (std::uint64_t call = 0; call < kCalls; ++call) ASSERT_TRUE(barrier(rank).wait(60s).ok());
-  });
-  // One for each time that a rank stood still for a millisecond. None of the calls' own.
-  EXPECT_LE(lane(0).rings() + lane(1).rings() - before, 2 * kCalls / kCallsPerRing);
+  EXPECT_LE(rings_of_calls(kCalls, false), 2 * kCalls / kCallsPerRing);
 }
 
-/// Both ranks call collectives until the call of rank 1 by rank 0 has been answered. Returns how many they called.
+// One for each time that a rank waited for long.
+TEST_F(BoardRings, CallsThatWaitDoNotWakeTheDriver) {
+  constexpr std::uint64_t kCalls = 4000, kCallsPerRing = 20;
+  open(2);
+  EXPECT_LE(rings_of_calls(kCalls, true), 2 * kCalls / kCallsPerRing);
+}
+
+// Nobody drives the agents: the calls themselves have to turn the lane.
 TEST_F(BoardRings, ARankThatOnlyCallsCollectivesAnswersCalls) {
-  constexpr std::uint64_t kCallsMax = 2'000'000;
   open(2);
   serve_answers();
-  Request asked = cores_[0]->call(1, "answer", {}, {});
-  std::atomic<std::uint64_t> last = kCallsMax;  // Both call the same number of collectives.
-  on_all([&](std::size_t rank) {
-    for (std::uint64_t call = 0; call < last; ++call) {
-      if (rank == 0 && asked.done()) last = std::min<std::uint64_t>(last, call + 2);
-      ASSERT_TRUE(barrier(rank).wait(60s).ok());
-    }
-  });
-  ASSERT_TRUE(asked.done()) << "not within " << kCallsMax << " collectives";
-  EXPECT_TRUE(asked.wait(0s).ok());
+  EXPECT_TRUE(is_answered_meanwhile(true));
+  EXPECT_TRUE(is_answered_meanwhile(false));
+}
+
+// Rank 0 is the last one each time. So none of its calls waits, and nothing but its calls is there to turn its lane.
+TEST_F(BoardRings, ARankWhoseCallsEndAtOnceAnswersCalls) {
+  constexpr int kCallsMax = 200'000;
+  open(2);
+  const auto answer = [](const IncomingCall&) -> Result<CallAnswer> { return CallAnswer(3); };
+  ASSERT_TRUE(cores_[0]->register_handler("answer", answer, {}).ok());
+  Request asked = cores_[1]->call(0, "answer", {}, {});
+  int calls = 0;
+  for (; calls < kCallsMax && !asked.done(); ++calls) {
+    Request first = barrier(1);
+    ASSERT_TRUE(meet_others(0).ok());
+    ASSERT_TRUE(first.wait(60s).ok());
+  }
+  EXPECT_TRUE(asked.done()) << "not within " << calls << " collectives";
+}
+
+TEST_F(BoardRings, ARankThatOnlyCallsCollectivesAnswersCallsBesideItsDriver) {
+  open(2);
+  serve_answers();
+  driver_ = Driver::start({.spin = 0us}).value();
+  drive(*driver_);
+  EXPECT_TRUE(is_answered_meanwhile(true));
+  EXPECT_TRUE(is_answered_meanwhile(false));
 }
 
 TEST_F(BoardRings, ARankThatComputesAfterACollectiveAnswersCalls) {

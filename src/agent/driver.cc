@@ -130,7 +130,7 @@ class Worker final : public Runner {
     std::size_t work = 0;
     for (Seat* seat : awake_) {
       if (seat->core->is_closed()) continue;
-      seat->is_led = seat->core->lane.led();
+      seat->is_led = seat->core->lane.led() || seat->core->lane.is_claimed();
       if (seat->is_led) continue;
       const std::size_t done = seat->core->lane.try_turn();
       seat->has_worked = done > 0;
@@ -157,7 +157,7 @@ class Worker final : public Runner {
     Instant its_next = Instant::max();
     seat.busy = now;  // If it has something to do after all.
     if (!seat.core->lane.arm(&its_next)) return false;
-    if (seat.core->lane.led()) {  // A waiter began meanwhile.
+    if (seat.core->lane.led() || seat.core->lane.is_claimed()) {  // A waiter began meanwhile.
       seat.core->lane.disarm();
       return hand_over(seat, now);
     }
@@ -167,10 +167,10 @@ class Worker final : public Runner {
     return true;
   }
 
-  /// The waiter may sleep already, and this thread has disarmed the lane since: nothing would wake it.
+  /// A waiter that leads may sleep already, and this thread has disarmed the lane since: nothing would wake it.
   bool hand_over(Seat& seat, Instant now) HAWSER_REQUIRES(mutex_) {
     leave_to_waiters(seat, now);
-    seat.core->lane.nudge();
+    if (seat.core->lane.led()) seat.core->lane.nudge();
     return true;
   }
 
@@ -194,14 +194,16 @@ class Worker final : public Runner {
     if (seat.core->lane.is_left_to_waiters(now)) {
       seat.pauses = is_led ? static_cast<std::uint8_t>(std::min(2 * seat.pauses, kLookLeftMax)) : 1;
       leave_to_waiters(seat, now);
+      if (!is_led) seat.core->lane.try_turn();  // Who does not lead turns it rarely, or has gone to compute.
       return;
-    }
-    if (std::exchange(seat.is_left, false)) {
-      (void)epoll_.modify(seat.core->lane.sleep_fd(), EPOLLIN, cookie_of(*seat.core));
     }
     seat.is_awake = true;
     seat.due = Instant::max();
     seat.busy = now;
+    if (std::exchange(seat.is_left, false)) {
+      (void)epoll_.modify(seat.core->lane.sleep_fd(), EPOLLIN, cookie_of(*seat.core));
+      seat.busy = now - spin_;  // Nobody waits any more: it sleeps again unless its first turn does something.
+    }
     seat.core->lane.disarm();
     seat.core->lane.drain_wake();
     awake_.push_back(&seat);

@@ -15,6 +15,7 @@
 #include <hawser/hawser.h>
 
 #include "agent/core.h"
+#include "agent/inner.h"
 #include "agent/open.h"
 #include "backend/loopback/factory.h"
 #include "backend/test_wrapped.h"
@@ -74,13 +75,16 @@ Agent open_with_errand(Errand& errand) {
   return agent;
 }
 
+/// A runner without a thread: the test does what a driver would.
+class NoThread final : public Runner {
+ public:
+  void let_go(Core&) override {}
+};
+
 // Jobs are the driver's, and until it comes nobody turns the lane. While somebody waits for long, the driver looks ever
 // less often.
 TEST(Driver, IsCalledForTheJobsOfALaneThatAWaiterLeads) {
-  class NoDriver final : public Runner {
-   public:
-    void let_go(Core&) override {}
-  } runner;
+  NoThread runner;
   Errand errand;
   Agent agent = open_with_errand(errand);
   Lane& lane = core_of(agent)->lane;
@@ -90,6 +94,130 @@ TEST(Driver, IsCalledForTheJobsOfALaneThatAWaiterLeads) {
   EXPECT_TRUE(lane.wait_until([&] { return bell->called.load(); }, Clock::steady().now() + 2s));
   EXPECT_TRUE(bell->wake.drain());
   lane.set_runner(nullptr, nullptr);
+}
+
+/// An agent that sleeps as a driver would leave it. Nothing turns it.
+class LookedAt : public testing::Test {
+ protected:
+  LookedAt() {
+    lane_.set_runner(&runner_, std::make_shared<RunnerBell>(base::EventFd::open().value()));
+    lay_down();
+  }
+  ~LookedAt() override { lane_.set_runner(nullptr, nullptr); }
+  void lay_down() {
+    Instant next;
+    for (int tries = 0; tries < 1000 && !lane_.arm(&next); ++tries) lane_.try_turn();
+  }
+  void look(bool waits) {
+    (void)inner::under_lane_lightly(
+        agent_, "look", [](Instant) { return inner::Need::kDriver; }, waits);
+  }
+  /// A call that finds at once what it would have waited for.
+  void find() {
+    (void)inner::under_lane_lightly(agent_, "find", [](Instant) { return inner::Need::kNothing; });
+  }
+
+  NoThread runner_;
+  Errand errand_;
+  Agent agent_ = open_with_errand(errand_);
+  Lane& lane_ = core_of(agent_)->lane;
+};
+
+TEST_F(LookedAt, OneWhoLooksRingsOnce) {
+  for (int i = 0; i < 1000; ++i) look(true);
+  EXPECT_EQ(lane_.rings(), 1u) << "the driver is told that the lane is left to waiters";
+  EXPECT_TRUE(lane_.is_claimed());
+  for (int i = 0; i < 1000; ++i) look(false);  // What is begun meanwhile waits for one of them, or for kLinger.
+  EXPECT_EQ(lane_.rings(), 1u);
+}
+
+TEST_F(LookedAt, OneWhoDoesNotWaitRingsTheDriver) {
+  look(false);
+  EXPECT_EQ(lane_.rings(), 1u);
+  EXPECT_FALSE(lane_.is_claimed());
+}
+
+TEST_F(LookedAt, WhatNeedsNobodyRingsNobody) {
+  for (int i = 0; i < 10; ++i) find();
+  EXPECT_EQ(lane_.rings(), 0u);
+  EXPECT_FALSE(lane_.is_claimed()) << "it is the driver's, whom doorbells wake";
+}
+
+TEST_F(LookedAt, TheDriverTakesItBackAfterALinger) {
+  const Instant before = Clock::steady().now();
+  look(true);
+  EXPECT_TRUE(lane_.is_left_to_waiters(before)) << "the driver's clock was read before";
+  EXPECT_TRUE(lane_.is_left_to_waiters(before + kLinger / 2));
+  EXPECT_FALSE(lane_.is_left_to_waiters(Clock::steady().now() + kLinger));
+  lay_down();
+  look(false);
+  EXPECT_EQ(lane_.rings(), 2u) << "it would sleep on";
+}
+
+TEST_F(LookedAt, OneWhoFoundAtOnceKeepsItLeft) {
+  look(true);
+  const Instant end = Clock::steady().now() + kLinger;
+  for (Instant now; now < end;) {
+    now = Clock::steady().now();
+    find();
+  }
+  EXPECT_TRUE(lane_.is_left_to_waiters(end));
+}
+
+// Its doorbells stay armed: else it would sleep until its deadline.
+TEST_F(LookedAt, OneWhoLeadsAndSleepsIsWokenAllTheSame) {
+  lane_.disarm();
+  std::atomic<bool> is_over = false;
+  bool was_woken = false;
+  std::thread leader(
+      [&] { was_woken = lane_.wait_until([&] { return is_over.load(); }, Clock::steady().now() + 60s); });
+  const Instant start = Clock::steady().now();
+  while (!lane_.sleeps() && Clock::steady().now() < start + 30s) std::this_thread::yield();
+  look(true);
+  while (!lane_.sleeps() && Clock::steady().now() < start + 30s) std::this_thread::yield();
+  const Instant asked = Clock::steady().now();
+  is_over = true;
+  lane_.news_from_outside();
+  leader.join();
+  EXPECT_TRUE(was_woken);
+  EXPECT_LT(Clock::steady().now() - asked, 30s);
+}
+
+// Peers' messages come in by turns, though nobody waits for one.
+TEST_F(LookedAt, ManyLooksTurnItNowAndThen) {
+  look(true);
+  errand_.ask();
+  const Instant start = Clock::steady().now();
+  int looks = 0;
+  while (!lane_.has_jobs() && looks < 100'000'000) {
+    look(true);
+    ++looks;
+  }
+  EXPECT_TRUE(lane_.has_jobs()) << "no turn in " << looks << " looks";
+  EXPECT_LT(Clock::steady().now() - start, 10s);
+}
+
+// One who computes does not turn it, and does not lead: the driver does, when it looks whether to take it back.
+TEST(Driver, TurnsALaneThatIsLeftToOneWhoDoesNot) {
+  Errand errand;
+  Agent agent = open_with_errand(errand);
+  Lane& lane = core_of(agent)->lane;
+  Driver driver = Driver::start({.threads = 1, .spin = 1us}).value();
+  ASSERT_TRUE(driver.attach(agent).ok());
+  for (int i = 0; i < 5; ++i) {
+    lane.lock();
+    lane.note_looker(Clock::steady().now());
+    lane.unlock();
+    errand.ask();
+    const Instant end = Clock::steady().now() + 10s;
+    while (errand.done() == i && Clock::steady().now() < end) {  // It goes on looking.
+      lane.lock();
+      lane.note_looker(Clock::steady().now());
+      lane.unlock();
+      std::this_thread::yield();
+    }
+    EXPECT_EQ(errand.done(), i + 1);
+  }
 }
 
 // Its turn finds nothing new, and the jobs are done all the same.

@@ -50,15 +50,19 @@ Status under_lane(const Agent& agent, std::string_view what, const std::function
   return {};
 }
 
-Status under_lane_lightly(const Agent& agent, std::string_view what, const std::function<bool(Instant now)>& call) {
+Status under_lane_lightly(const Agent& agent, std::string_view what, const std::function<Need(Instant now)>& call,
+                          bool waits) {
   const std::shared_ptr<Core>& core = core_of(agent);
   if (!core) return Status(Code::kInvalid, std::string(what) + ": the agent is empty");
   if (Status status = core->usable(what); !status.ok()) return status;
   core->lane.lock();
   const Instant now = core->now();
-  if (call(now)) core->lane.turn(now);
+  if (waits) core->lane.note_looker(now);  // Before it looks: the driver keeps away from the lane meanwhile.
+  const Need need = call(now);
+  if (need == Need::kNothing) core->lane.note_found(now);
+  if (need == Need::kTurn || core->lane.lacks_turn(now)) core->lane.turn(now);
   core->lane.unlock();
-  core->lane.wake();
+  if (need != Need::kNothing) core->lane.wake();
   core->lane.news();  // Whatever ended is told to waiters in the next turn only.
   return {};
 }

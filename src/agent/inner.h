@@ -45,8 +45,17 @@ std::optional<DirectoryEvent> ask(Directory& directory, Ticket ticket, Instant d
 /// Runs `call` under the lane's lock, then a turn for what it began. Not called where the agent is closed, or belongs
 /// to the process that this one was forked from: that is the error.
 Status under_lane(const Agent& agent, std::string_view what, const std::function<void(Instant now)>& call);
-/// The same, but the lane turns only where `call` returns true. Without a turn the agent sends nothing that it began.
-Status under_lane_lightly(const Agent& agent, std::string_view what, const std::function<bool(Instant now)>& call);
+/// What the lane needs after a call that may have done all by itself. Without a turn the agent sends nothing that the
+/// call began.
+enum class Need : std::uint8_t {
+  kNothing,  ///< All is done that the call began.
+  kDriver,   ///< Whoever runs the agent goes on with what the call began.
+  kTurn,     ///< Now.
+};
+/// The same, but the lane turns only where it needs to, or has not turned for a while. `waits`: the caller waits, and
+/// looks for what it waits for by such calls.
+Status under_lane_lightly(const Agent& agent, std::string_view what, const std::function<Need(Instant now)>& call,
+                          bool waits = false);
 /// Makes progress, or waits for the driver to, until `reached` or the deadline. See Lane::wait_until.
 bool wait_until(const Agent& agent, const std::function<bool()>& reached, Instant deadline);
 Instant now(const Agent& agent);

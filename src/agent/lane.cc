@@ -18,10 +18,6 @@ constexpr std::size_t kSubmissionsPerTurn = 256;
 /// A leader that has nothing to do for so long lets other threads of its core run: the one that it waits for may be
 /// among them.
 constexpr Duration kYieldAfter = std::chrono::microseconds(1);
-/// Ticks of 65 us wrap after three days: then a driver may once leave a lane alone for kLinger more.
-constexpr int kTickBits = 16;
-std::uint32_t tick_of(Instant at) { return static_cast<std::uint32_t>(at.ns() >> kTickBits); }
-constexpr std::uint32_t kLingerTicks = static_cast<std::uint32_t>(kLinger.count() >> kTickBits);
 constexpr Duration kFollowerNap = std::chrono::milliseconds(20);  ///< Bound on a wake lost to a race in leadership.
 
 }  // namespace
@@ -113,6 +109,7 @@ std::size_t Lane::take_what_was_left(Instant now) {
 }
 
 std::size_t Lane::turn(Instant now) {
+  turned_ = now;
   if (page_ != nullptr) page_->worked(now);
   std::size_t work = is_asked() ? take_what_was_left(now) : 0;
   for (Part* const part : parts_) {
@@ -287,7 +284,7 @@ void Lane::call_runner() {
 void Lane::lead_beside_driver(const std::function<bool()>& reached, Instant deadline) {
   if (!is_left_.exchange(true, std::memory_order_seq_cst)) {
     disarm();
-    wake_.signal();  // From now on the driver looks by itself whether it is needed.
+    ring();  // From now on the driver looks by itself whether it is needed.
   }
   Instant now = core_.now();
   Instant busy = now;
@@ -307,19 +304,32 @@ void Lane::lead_beside_driver(const std::function<bool()>& reached, Instant dead
       std::this_thread::yield();
     }
   }
-  const std::uint32_t tick = tick_of(Clock::steady().now());
+  const Instant now_steady = Clock::steady().now();
   const bool is_drivers = has_jobs();
-  led_until_.store(is_drivers ? tick - kLingerTicks : tick, std::memory_order_relaxed);
+  led_until_.store(is_drivers ? now_steady - kLinger : now_steady, std::memory_order_relaxed);
   leading_.store(false, std::memory_order_seq_cst);
   if (is_drivers) call_runner();  // Until it comes nobody turns the lane.
   news();                         // Hands the lead to another waiter.
 }
 
+void Lane::note_looker(Instant now) {
+  if (!driven()) return;
+  note_led(now);
+  // A thread that leads may sleep, and its doorbells stay armed. It has told the driver, or is about to.
+  if (led() || is_left_.exchange(true, std::memory_order_seq_cst)) return;
+  disarm();
+  ring();
+}
+
+bool Lane::lacks_turn(Instant now) const {
+  const bool is_awaited = sleeping_.load(std::memory_order_relaxed) || core_.hooks.pause;
+  return !is_awaited && now - turned_ >= kLookerTurn;
+}
+
 bool Lane::is_left_to_waiters(Instant now) {
   // In the one order of all these: a waiter that begins to lead after this look finds the flag cleared, and tells.
   is_left_.store(false, std::memory_order_seq_cst);
-  const std::uint32_t since = tick_of(now) - led_until_.load(std::memory_order_relaxed);
-  if (!led() && since >= kLingerTicks) return false;
+  if (!led() && now >= led_until_.load(std::memory_order_relaxed) + kLinger) return false;
   leave_to_waiters();
   return true;
 }

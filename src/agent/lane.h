@@ -8,7 +8,9 @@
 // Sleeping: the leader arms the ports' doorbells, then sleeps in epoll; `wake` ends that.
 // A waiter leads a driven lane, too: waking the driver, and being woken by it, would take longer than most waits. The
 // driver keeps away from a lane that is left to waiters, looks at it from time to time, and takes it over once
-// nobody has led it for kLinger.
+// nobody has led it for kLinger. Some waiters do not lead: they look for what they wait for by themselves, under the
+// lock, because turns would take longer than the wait (`note_looker`). The lane is left to them in the same way. They
+// turn it each kLookerTurn, and the driver turns it whenever it looks at it.
 //
 // Thread rule: thread-safe.
 
@@ -51,6 +53,8 @@ inline constexpr Duration kSpinWindowMax = std::chrono::microseconds(300);
 /// leads it without end, the driver looks ever less often, up to kLookLeftMax times this.
 inline constexpr Duration kLinger = std::chrono::milliseconds(1);
 inline constexpr int kLookLeftMax = 16;
+/// A thread that calls into a lane again and again without a turn turns it so often, where nobody sleeps on it.
+inline constexpr Duration kLookerTurn = std::chrono::microseconds(50);
 
 /// Wakes a runner's thread for lanes that it leaves to waiters. These lanes share it, so that it outlives their calls.
 struct RunnerBell {
@@ -78,7 +82,12 @@ class Runner {
 class Lane final : public LaneAccess {
  public:
   Lane(Core& core, const Clock& clock)
-      : core_(core), clock_(clock), submissions_(kSubmissionsMax), cancels_(kCancelsMax), left_over_(kLeftOverMax) {}
+      : core_(core),
+        is_by_steady_(&clock == &Clock::steady()),
+        clock_(clock),
+        submissions_(kSubmissionsMax),
+        cancels_(kCancelsMax),
+        left_over_(kLeftOverMax) {}
   Status open();
   /// Before the first turn: where turns and sleeps are shown. It outlives the lane's turns.
   void show_on(base::StatusPage& page) { page_ = &page; }
@@ -117,8 +126,10 @@ class Lane final : public LaneAccess {
   /// Ends the leader's sleep. Cheap when nobody sleeps.
   void wake() override {
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (sleeping_.load(std::memory_order_relaxed)) wake_.signal();
+    if (sleeping_.load(std::memory_order_relaxed)) ring();
   }
+  /// So often a thread was woken that slept on the lane, or would have. Each time is a system call.
+  std::uint64_t rings() const { return rings_.load(std::memory_order_relaxed); }
 
   /// Ends the sleep of whoever sleeps on the lane, armed or not: it arms the lane anew.
   void nudge() const { wake_.signal(); }
@@ -126,6 +137,15 @@ class Lane final : public LaneAccess {
   /// Makes progress (or waits for the driver to) until `reached` is true or `deadline` passed. Returns what `reached`
   /// says last. `reached` must be cheap, thread-safe, and become true only by what a lane does or by `news`.
   bool wait_until(const std::function<bool()>& reached, Instant deadline) override HAWSER_EXCLUDES(in_lane);
+  /// A thread waits, and looks for what it waits for by itself instead of turning the lane. So a driven lane is left to
+  /// waiters until kLinger from now on: `wake` does not wake the driver meanwhile.
+  void note_looker(Instant now) HAWSER_REQUIRES(in_lane);
+  /// The same of a call that found at once what it would have waited for: a lane that is left stays so.
+  void note_found(Instant now) HAWSER_REQUIRES(in_lane) {
+    if (is_claimed()) note_led(now);
+  }
+  /// Nobody has turned the lane for kLookerTurn, and nobody sleeps on it who would be woken to do so.
+  bool lacks_turn(Instant now) const HAWSER_REQUIRES(in_lane);
 
   // For drivers.
   /// Ordered with `Core::is_closed`: of one who closes and one who attaches, one sees the other.
@@ -133,8 +153,12 @@ class Lane final : public LaneAccess {
   Runner* runner() const { return runner_.load(std::memory_order_seq_cst); }
   /// Somebody waits, and turns and sleeps for all.
   bool led() const { return leading_.load(std::memory_order_seq_cst); }
+  /// Somebody sleeps on it, or on several with it, whom `wake` wakes.
+  bool sleeps() const { return sleeping_.load(std::memory_order_relaxed); }
   /// Something waits to be done without the lane's lock.
   bool has_jobs() const;
+  /// A waiter has told since the driver has it that it does the lane's work.
+  bool is_claimed() const { return is_left_.load(std::memory_order_seq_cst); }
   /// Whether the driver goes on leaving it alone. If not, it is the driver's.
   bool is_left_to_waiters(Instant now);
   /// The driver has stopped turning a lane that is led, and looks again by itself.
@@ -167,6 +191,14 @@ class Lane final : public LaneAccess {
   std::uint64_t ended() const { return ended_.load(std::memory_order_acquire); }
 
  private:
+  void ring() {
+    rings_.fetch_add(1, std::memory_order_relaxed);
+    wake_.signal();
+  }
+  /// `now` is by the agent's clock.
+  void note_led(Instant now) {
+    led_until_.store(is_by_steady_ ? now : Clock::steady().now(), std::memory_order_relaxed);
+  }
   bool is_asked() const { return asked_.load(std::memory_order_relaxed); }
   std::size_t take_what_was_left(Instant now) HAWSER_REQUIRES(in_lane);
   std::size_t take_cancels(Instant now) HAWSER_REQUIRES(in_lane);
@@ -191,9 +223,11 @@ class Lane final : public LaneAccess {
   StatusSeat* seat_ = nullptr;
   std::vector<Part*> parts_;
   base::Mutex mutex_;
-  base::RecentClock clock_;  ///< Of turns. Under the lock.
+  const bool is_by_steady_;  ///< The agent's clock is that of drivers.
+  base::RecentClock clock_;  ///< Of turns. Under the lock,
+  Instant turned_;           ///< and when the last one was.
   std::atomic<int> contenders_{0};
-  std::atomic<std::uint32_t> led_until_{0};  ///< When a waiter last led a driven lane: a tick of steady().
+  std::atomic<Instant> led_until_{Instant()};  ///< When a driven lane was last left to a waiter, by Clock::steady().
   base::MpscRing<Slot*> submissions_;
   base::MpscRing<Slot*> cancels_;
   base::MpscRing<LeftOver> left_over_;
@@ -216,6 +250,7 @@ class Lane final : public LaneAccess {
   base::Fd timer_;  ///< Only once event_fd() was asked for.
 
   std::atomic<std::uint64_t> ended_{0};
+  std::atomic<std::uint64_t> rings_{0};
   std::atomic<int> followers_{0};
   base::Mutex followers_mutex_;
   base::CondVar followers_wake_;

@@ -35,6 +35,7 @@ Board::Board(std::uint64_t world, std::uint32_t rank, std::uint32_t size, std::s
       own_(own),
       others_(std::move(others)),
       rung_(size),
+      seen_(std::size_t{kBoardSlots} * size),
       known_finished_(size) {
   word(own_.data() + kWorldAt).store(world, std::memory_order_release);
 }

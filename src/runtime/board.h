@@ -73,6 +73,10 @@ class Board {
   void write(std::uint64_t turn, const Entry& entry);
   /// What the rank, or this one, wrote for the turn. `entry` is set where it is there.
   Sight look(std::uint32_t rank, std::uint64_t turn, Entry* entry) const;
+  /// By rank: room for what `look` gave for the turn, until this rank has finished it.
+  std::span<std::span<const std::byte>> seen(std::uint64_t turn) {
+    return std::span(seen_).subspan(turn % kBoardSlots * size_, size_);
+  }
   /// What `look` gave was there all the time until now.
   bool is_still_there(std::uint32_t rank, std::uint64_t turn) const;
   /// This rank reads nothing of the turn any more. In any order.
@@ -95,6 +99,7 @@ class Board {
   std::uint64_t finished_ = 0;                         ///< All turns before it have ended,
   std::vector<std::uint64_t> finished_ahead_;          ///< and these.
   std::vector<std::uint64_t> rung_;                    ///< By rank: its last `asks` that was rung for.
+  std::vector<std::span<const std::byte>> seen_;       ///< For each slot, by rank. Calls take no memory of their own.
   mutable std::vector<std::uint64_t> known_finished_;  ///< By rank: `finished` as seen last.
 };
 

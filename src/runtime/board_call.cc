@@ -18,7 +18,7 @@ BoardCall::BoardCall(Board& board, const schedule::Call& call, Buffers buffers, 
       turn_(turn),
       number_(number),
       digest_(digest),
-      written_(call.size) {}
+      written_(board.seen(turn)) {}
 
 std::span<const std::byte> BoardCall::own_bytes() const {
   const std::uint64_t bytes = schedule::bytes_on_board(call_, call_.rank);

@@ -38,9 +38,11 @@ class BoardCall {
     kBad,      ///< or wrote what no rank of this world can have written.
   };
 
-  /// `board` outlives it. The buffers are the caller's until it is over.
+  /// `board` and `call` outlive it. The buffers are the caller's until it is over.
   BoardCall(Board& board, const schedule::Call& call, Buffers buffers, std::uint64_t turn, std::uint64_t number,
             std::uint64_t digest);
+  BoardCall(Board& board, schedule::Call&& call, Buffers buffers, std::uint64_t turn, std::uint64_t number,
+            std::uint64_t digest) = delete;
 
   Step go_on();
   /// Whether go_on would get further.
@@ -58,12 +60,12 @@ class BoardCall {
   void combine(std::uint64_t at, std::uint64_t count);
 
   Board& board_;
-  const schedule::Call call_;
+  const schedule::Call& call_;
   const Buffers buffers_;
   const std::uint64_t turn_, number_, digest_;
   bool has_written_ = false;
-  std::uint32_t seen_ = 0;  ///< All ranks before it have written.
-  std::vector<std::span<const std::byte>> written_;
+  std::uint32_t seen_ = 0;                               ///< All ranks before it have written.
+  const std::span<std::span<const std::byte>> written_;  ///< By rank. The board's.
 };
 
 }  // namespace hawser::runtime

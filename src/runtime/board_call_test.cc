@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <numeric>
 #include <vector>
@@ -30,7 +31,7 @@ class BoardCallTest : public testing::Test {
   }
   std::unique_ptr<BoardCall> begin(const Call& like, std::uint32_t rank, const Values& input, Values& output,
                                    std::uint64_t digest = 5) {
-    Call call = like;
+    Call& call = calls_.emplace_back(like);
     call.rank = rank;
     call.size = kRanks;
     call.element_bytes = 4;
@@ -60,6 +61,7 @@ class BoardCallTest : public testing::Test {
     return all;
   }
 
+  std::deque<Call> calls_;
   std::array<BoardMemory, kRanks> memories_;
   std::vector<std::unique_ptr<Board>> boards_;
   std::uint32_t gone_ = 99;

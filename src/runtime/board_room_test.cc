@@ -34,15 +34,14 @@ class BoardLook final : public backend::View {
 /// A barrier of one rank.
 class BoardBarrier final : public BoardUser {
  public:
-  BoardBarrier(BoardRoom& room, std::uint32_t rank) : room_(room), rank_(rank) {}
+  BoardBarrier(BoardRoom& room, std::uint32_t rank) : room_(room), called_{.rank = rank, .size = 3} {}
   void begin_to_tell(MappedCall& its, Instant) override {
     letters = &its;
     how += "tells ";
   }
   void begin_on_board(Board& board, std::uint64_t turn, Instant now) override {
     how += "board " + std::to_string(turn);
-    call_ = std::make_unique<BoardCall>(board, schedule::Call{.rank = rank_, .size = 3}, BoardCall::Buffers{}, turn,
-                                        turn, 0);
+    call_ = std::make_unique<BoardCall>(board, called_, BoardCall::Buffers{}, turn, turn, 0);
     look(now);
     if (!is_over) room_.wait_for(*this);
   }
@@ -75,7 +74,7 @@ class BoardBarrier final : public BoardUser {
 
  private:
   BoardRoom& room_;
-  const std::uint32_t rank_;
+  const schedule::Call called_;
   std::unique_ptr<BoardCall> call_;
 };
 

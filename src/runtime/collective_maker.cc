@@ -60,7 +60,7 @@ Status CollectiveMaker::check(const CollectiveCall& call) const {
 
 Result<schedule::Algorithm> CollectiveMaker::choose(const schedule::Call& call,
                                                     const CollectiveOptions& options) const {
-  if (options.algorithm.empty()) return schedule::cheapest(call, site_.model);
+  if (options.algorithm.empty()) return choices_.cheapest(call, site_.model);
   const auto wanted = schedule::algorithm_named(options.algorithm);
   std::string names;
   for (const schedule::Choice& choice : schedule::choices(call, site_.model)) {

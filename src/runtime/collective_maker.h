@@ -25,6 +25,7 @@
 #include "runtime/collective_call.h"
 #include "runtime/mailbox.h"
 #include "runtime/mapped_call.h"
+#include "schedule/choice_memory.h"
 #include "schedule/collective.h"
 
 namespace hawser::runtime {
@@ -47,9 +48,15 @@ class CollectiveMaker {
   };
   using Made = Result<std::shared_ptr<Collective>>;
 
-  void open(Site site) { site_ = std::move(site); }
+  void open(Site site) {
+    site_ = std::move(site);
+    choices_.forget();
+  }
   /// From now on.
-  void choose_by(const schedule::CostModel& model) { site_.model = model; }
+  void choose_by(const schedule::CostModel& model) {
+    site_.model = model;
+    choices_.forget();
+  }
   /// By rank: which of them share a host.
   void know_hosts(const std::vector<std::uint64_t>& ids);
   /// By rank, from 0 in the order of the hosts' first ranks. Empty: not known.
@@ -75,6 +82,7 @@ class CollectiveMaker {
   std::vector<std::uint32_t> hosts_;
   std::uint64_t hosts_digest_ = 0;
   bool is_one_host_ = false;
+  mutable schedule::ChoiceMemory choices_;
 };
 
 }  // namespace hawser::runtime

@@ -425,13 +425,14 @@ std::vector<Send*> Mailbox::sends_of(std::uint64_t world, const Peer& to) {
   return all;
 }
 
-void Mailbox::run_jobs(Instant now) {
-  if (std::exchange(runs_jobs_, true)) return;  // Below, on the same thread: it goes on there.
+bool Mailbox::run_jobs(Instant now) {
+  if (jobs_.empty() || std::exchange(runs_jobs_, true)) return false;  // Below, on the same thread: it goes on there.
   while (!jobs_.empty()) {
     std::vector<std::function<void(Instant)>> jobs = std::exchange(jobs_, {});
     for (const auto& job : jobs) job(now);
   }
   runs_jobs_ = false;
+  return true;
 }
 
 // ---- What worlds say to one another.

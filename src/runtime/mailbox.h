@@ -128,7 +128,8 @@ class Mailbox final : public agent::Service {
   void close_all(Instant now) { watchers_.close_all(now); }
   /// Runs `job` before the lane is given up: ends of operations begin others by it.
   void run_soon(std::function<void(Instant now)> job) { jobs_.push_back(std::move(job)); }
-  void run_jobs(Instant now);
+  /// False: there were none.
+  bool run_jobs(Instant now);
   /// The same in the next turn: what takes long does a part of it in each.
   void run_later(std::function<void(Instant now)> job) {
     later_.push_back(std::move(job));

@@ -57,6 +57,7 @@ struct Operation {
   std::shared_ptr<Operation> self;  ///< A user's keeps itself while it is under way.
   base::TimerHook alarm;            ///< Its deadline.
   bool is_counted = false;          ///< Among those that the mailbox has under way.
+  bool is_waited = false;           ///< A thread waits for it from its begin on: nobody else need look for its end.
   bool is_standing = false;         ///< The world's own, there as long as the world is: it is not among them.
 };
 

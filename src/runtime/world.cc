@@ -19,6 +19,89 @@ using runtime::CollectiveCall;
 using runtime::WorldCore;
 using What = schedule::Operation;
 
+// What each collective is, whether or not its caller waits at once.
+namespace {
+
+CollectiveCall barrier_call() { return {.call = {.operation = What::kBarrier}}; }
+
+CollectiveCall broadcast_call(void* data, std::size_t count, DataType type, std::uint32_t root) {
+  return {.call = {.operation = What::kBroadcast, .root = root, .count = count},
+          .input = data,
+          .output = data,
+          .type = type};
+}
+
+CollectiveCall reduce_call(const void* in, void* out, std::size_t count, DataType type, ReduceOp op,
+                           std::uint32_t root) {
+  return {.call = {.operation = What::kReduce, .root = root, .count = count, .has_input_in_output = in == out},
+          .input = in,
+          .output = out,
+          .type = type,
+          .op = op};
+}
+
+CollectiveCall all_reduce_call(const void* in, void* out, std::size_t count, DataType type, ReduceOp op) {
+  return {.call = {.operation = What::kAllReduce, .count = count, .has_input_in_output = in == out},
+          .input = in,
+          .output = out,
+          .type = type,
+          .op = op};
+}
+
+CollectiveCall all_gather_call(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type) {
+  return {.call = {.operation = What::kAllGather, .counts = {counts.begin(), counts.end()}},
+          .input = in,
+          .output = out,
+          .type = type};
+}
+
+CollectiveCall reduce_scatter_call(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
+                                   ReduceOp op) {
+  return {.call = {.operation = What::kReduceScatter, .counts = {counts.begin(), counts.end()}},
+          .input = in,
+          .output = out,
+          .type = type,
+          .op = op};
+}
+
+CollectiveCall gather_call(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
+                           std::uint32_t root) {
+  return {.call = {.operation = What::kGather, .root = root, .counts = {counts.begin(), counts.end()}},
+          .input = in,
+          .output = out,
+          .type = type};
+}
+
+CollectiveCall scatter_call(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
+                            std::uint32_t root) {
+  return {.call = {.operation = What::kScatter, .root = root, .counts = {counts.begin(), counts.end()}},
+          .input = in,
+          .output = out,
+          .type = type};
+}
+
+CollectiveCall all_to_all_call(const void* in, void* out, std::span<const std::uint64_t> out_counts,
+                               std::span<const std::uint64_t> in_counts, DataType type) {
+  return {.call = {.operation = What::kAllToAll,
+                   .counts = {out_counts.begin(), out_counts.end()},
+                   .in_counts = {in_counts.begin(), in_counts.end()}},
+          .input = in,
+          .output = out,
+          .type = type};
+}
+
+CollectiveCall scan_call(const void* in, void* out, std::size_t count, DataType type, ReduceOp op, bool exclusive) {
+  return {.call = {.operation = exclusive ? What::kExclusiveScan : What::kScan,
+                   .count = count,
+                   .has_input_in_output = in == out},
+          .input = in,
+          .output = out,
+          .type = type,
+          .op = op};
+}
+
+}  // namespace
+
 // ---- Requests.
 
 Request::Request(std::shared_ptr<WorldCore> world, std::shared_ptr<runtime::Operation> operation)
@@ -319,38 +402,21 @@ Result<Region> World::allocate(const AllocateOptions& options) { return core_->a
 
 Result<Region> World::add_region(const RegionOptions& options) { return core_->agent().add_region(options); }
 
-Request World::ibarrier(const CollectiveOptions& options) {
-  return core_->collective({.call = {.operation = What::kBarrier}}, options);
-}
+Request World::ibarrier(const CollectiveOptions& options) { return core_->collective(barrier_call(), options); }
 
 Request World::ibroadcast(void* data, std::size_t count, DataType type, std::uint32_t root,
                           const CollectiveOptions& options) {
-  return core_->collective({.call = {.operation = What::kBroadcast, .root = root, .count = count},
-                            .input = data,
-                            .output = data,
-                            .type = type},
-                           options);
+  return core_->collective(broadcast_call(data, count, type, root), options);
 }
 
 Request World::ireduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op, std::uint32_t root,
                        const CollectiveOptions& options) {
-  return core_->collective(
-      {.call = {.operation = What::kReduce, .root = root, .count = count, .has_input_in_output = in == out},
-       .input = in,
-       .output = out,
-       .type = type,
-       .op = op},
-      options);
+  return core_->collective(reduce_call(in, out, count, type, op, root), options);
 }
 
 Request World::iall_reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op,
                            const CollectiveOptions& options) {
-  return core_->collective({.call = {.operation = What::kAllReduce, .count = count, .has_input_in_output = in == out},
-                            .input = in,
-                            .output = out,
-                            .type = type,
-                            .op = op},
-                           options);
+  return core_->collective(all_reduce_call(in, out, count, type, op), options);
 }
 
 std::vector<Request> World::iall_reduce_bucketed(std::span<const Tensor> tensors, DataType type, ReduceOp op,
@@ -370,111 +436,79 @@ Status World::all_reduce_bucketed(std::span<const Tensor> tensors, DataType type
 
 Request World::iall_gather(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
                            const CollectiveOptions& options) {
-  return core_->collective({.call = {.operation = What::kAllGather, .counts = {counts.begin(), counts.end()}},
-                            .input = in,
-                            .output = out,
-                            .type = type},
-                           options);
+  return core_->collective(all_gather_call(in, out, counts, type), options);
 }
 
 Request World::ireduce_scatter(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
                                ReduceOp op, const CollectiveOptions& options) {
-  return core_->collective({.call = {.operation = What::kReduceScatter, .counts = {counts.begin(), counts.end()}},
-                            .input = in,
-                            .output = out,
-                            .type = type,
-                            .op = op},
-                           options);
+  return core_->collective(reduce_scatter_call(in, out, counts, type, op), options);
 }
 
 Request World::igather(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
                        std::uint32_t root, const CollectiveOptions& options) {
-  return core_->collective(
-      {.call = {.operation = What::kGather, .root = root, .counts = {counts.begin(), counts.end()}},
-       .input = in,
-       .output = out,
-       .type = type},
-      options);
+  return core_->collective(gather_call(in, out, counts, type, root), options);
 }
 
 Request World::iscatter(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
                         std::uint32_t root, const CollectiveOptions& options) {
-  return core_->collective(
-      {.call = {.operation = What::kScatter, .root = root, .counts = {counts.begin(), counts.end()}},
-       .input = in,
-       .output = out,
-       .type = type},
-      options);
+  return core_->collective(scatter_call(in, out, counts, type, root), options);
 }
 
 Request World::iall_to_all(const void* in, void* out, std::span<const std::uint64_t> out_counts,
                            std::span<const std::uint64_t> in_counts, DataType type, const CollectiveOptions& options) {
-  return core_->collective({.call = {.operation = What::kAllToAll,
-                                     .counts = {out_counts.begin(), out_counts.end()},
-                                     .in_counts = {in_counts.begin(), in_counts.end()}},
-                            .input = in,
-                            .output = out,
-                            .type = type},
-                           options);
+  return core_->collective(all_to_all_call(in, out, out_counts, in_counts, type), options);
 }
 
 Request World::iscan(const void* in, void* out, std::size_t count, DataType type, ReduceOp op, bool exclusive,
                      const CollectiveOptions& options) {
-  return core_->collective({.call = {.operation = exclusive ? What::kExclusiveScan : What::kScan,
-                                     .count = count,
-                                     .has_input_in_output = in == out},
-                            .input = in,
-                            .output = out,
-                            .type = type,
-                            .op = op},
-                           options);
+  return core_->collective(scan_call(in, out, count, type, op, exclusive), options);
 }
 
-Status World::barrier(const CollectiveOptions& options) { return ibarrier(options).wait(Duration::max()); }
+Status World::barrier(const CollectiveOptions& options) { return core_->collective_now(barrier_call(), options); }
 
 Status World::broadcast(void* data, std::size_t count, DataType type, std::uint32_t root,
                         const CollectiveOptions& options) {
-  return ibroadcast(data, count, type, root, options).wait(Duration::max());
+  return core_->collective_now(broadcast_call(data, count, type, root), options);
 }
 
 Status World::reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op, std::uint32_t root,
                      const CollectiveOptions& options) {
-  return ireduce(in, out, count, type, op, root, options).wait(Duration::max());
+  return core_->collective_now(reduce_call(in, out, count, type, op, root), options);
 }
 
 Status World::all_reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op,
                          const CollectiveOptions& options) {
-  return iall_reduce(in, out, count, type, op, options).wait(Duration::max());
+  return core_->collective_now(all_reduce_call(in, out, count, type, op), options);
 }
 
 Status World::all_gather(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
                          const CollectiveOptions& options) {
-  return iall_gather(in, out, counts, type, options).wait(Duration::max());
+  return core_->collective_now(all_gather_call(in, out, counts, type), options);
 }
 
 Status World::reduce_scatter(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
                              ReduceOp op, const CollectiveOptions& options) {
-  return ireduce_scatter(in, out, counts, type, op, options).wait(Duration::max());
+  return core_->collective_now(reduce_scatter_call(in, out, counts, type, op), options);
 }
 
 Status World::gather(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
                      std::uint32_t root, const CollectiveOptions& options) {
-  return igather(in, out, counts, type, root, options).wait(Duration::max());
+  return core_->collective_now(gather_call(in, out, counts, type, root), options);
 }
 
 Status World::scatter(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
                       std::uint32_t root, const CollectiveOptions& options) {
-  return iscatter(in, out, counts, type, root, options).wait(Duration::max());
+  return core_->collective_now(scatter_call(in, out, counts, type, root), options);
 }
 
 Status World::all_to_all(const void* in, void* out, std::span<const std::uint64_t> out_counts,
                          std::span<const std::uint64_t> in_counts, DataType type, const CollectiveOptions& options) {
-  return iall_to_all(in, out, out_counts, in_counts, type, options).wait(Duration::max());
+  return core_->collective_now(all_to_all_call(in, out, out_counts, in_counts, type), options);
 }
 
 Status World::scan(const void* in, void* out, std::size_t count, DataType type, ReduceOp op, bool exclusive,
                    const CollectiveOptions& options) {
-  return iscan(in, out, count, type, op, exclusive, options).wait(Duration::max());
+  return core_->collective_now(scan_call(in, out, count, type, op, exclusive), options);
 }
 
 HAWSER_NAMESPACE_END

@@ -879,14 +879,19 @@ void WorldCore::look_for(const runtime::Operation& operation) const {
   for (int round = 0; round < kRounds && !operation.final.load(std::memory_order_acquire); ++round) {
     if (round > 0) std::this_thread::yield();
     bool has_users = false;
-    static_cast<void>(agent::inner::under_lane_lightly(seat_->agent, "wait", [&](Instant now) {
+    const auto look = [&](Instant now) {
       for (int i = 0; i < looks && room_->has_users() && !operation.final.load(std::memory_order_relaxed); ++i) {
         if (room_->look(now) == 0) base::cpu_relax();
       }
-      seat_->mailbox->run_jobs(now);
+      const bool has_begun_others = seat_->mailbox->run_jobs(now);
       has_users = room_->has_users();
-      return room_->take_rung() || !why_not().ok();
-    }));
+      if (room_->take_rung() || !why_not().ok()) return agent::inner::Need::kTurn;
+      const bool is_over = operation.final.load(std::memory_order_relaxed);
+      // Others on boards may have been left to a driver that sleeps until it is rung: this rank's boards are looked at.
+      const bool needs_driver = !operation.is_waited || has_begun_others || (is_over && has_users);
+      return needs_driver ? agent::inner::Need::kDriver : agent::inner::Need::kNothing;
+    };
+    static_cast<void>(agent::inner::under_lane_lightly(seat_->agent, "wait", std::cref(look), !operation.is_waited));
     if (!has_users) return;
   }
 }
@@ -972,6 +977,10 @@ Request WorldCore::collective(CollectiveCall call, const CollectiveOptions& opti
   return begin_collective(maker_.make(std::move(call), options), options);
 }
 
+Status WorldCore::collective_now(CollectiveCall call, const CollectiveOptions& options) {
+  return begin_collective(maker_.make(std::move(call), options), options, true).wait(Duration::max());
+}
+
 std::vector<Request> WorldCore::all_reduce_bucketed(std::span<const Tensor> tensors, DataType type, ReduceOp op,
                                                     std::size_t bucket_bytes, const CollectiveOptions& options) {
   std::vector<Request> requests;
@@ -988,18 +997,20 @@ std::vector<Request> WorldCore::all_reduce_bucketed(std::span<const Tensor> tens
   return requests;
 }
 
-Request WorldCore::begin_collective(const CollectiveMaker::Made& made, const CollectiveOptions& options) {
+Request WorldCore::begin_collective(const CollectiveMaker::Made& made, const CollectiveOptions& options, bool waits) {
   if (!made) return request(std::make_shared<Collective>(), made.error());
   const std::shared_ptr<Collective>& its = *made;
   if (Status bad = its->check_buffers(); !bad.ok()) {
     its->elements = {};
     return request(its, bad);
   }
+  its->is_waited = waits && seat_->has_threads();
   const auto begin = [&](Instant now) {
     book_.begin(its, deadline(options.timeout, now), now);
     seat_->mailbox->run_jobs(now);
     const bool is_written = its->room != nullptr && why_not().ok() && (its->is_on_board() || its->is_over());
-    return !is_written || its->room->take_rung();
+    if (!is_written || its->room->take_rung()) return agent::inner::Need::kTurn;
+    return its->is_over() || its->is_waited ? agent::inner::Need::kNothing : agent::inner::Need::kDriver;
   };
   // By reference: no memory is allocated for the function.
   const Status status = agent::inner::under_lane_lightly(seat_->agent, its->name, std::cref(begin));

@@ -69,6 +69,8 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
                   const MessageOptions& options);
   std::optional<Received> probe(std::uint32_t from, std::optional<std::uint64_t> tag, Duration timeout) const;
   Request collective(CollectiveCall call, const CollectiveOptions& options);
+  /// The same, and waits for it: the agent's driver need not run it meanwhile.
+  Status collective_now(CollectiveCall call, const CollectiveOptions& options);
   std::vector<Request> all_reduce_bucketed(std::span<const Tensor> tensors, DataType type, ReduceOp op,
                                            std::size_t bucket_bytes, const CollectiveOptions& options);
   Status register_handler(std::string_view name, CallHandler handler, const HandlerOptions& options);
@@ -157,7 +159,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   BoardRoom* board_room();
   Result<std::unique_ptr<backend::View>> view(const RankRegion& region) const;
   std::unique_ptr<MappedCall> mapped_call(const CollectiveCall& call);
-  Request begin_collective(const CollectiveMaker::Made& made, const CollectiveOptions& options);
+  Request begin_collective(const CollectiveMaker::Made& made, const CollectiveOptions& options, bool waits = false);
   Instant deadline(Duration timeout, Instant now) const;
   std::optional<std::uint32_t> rank_of(const Peer& peer) const;
   // Under the lane.

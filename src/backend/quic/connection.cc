@@ -1,7 +1,5 @@
 #include "backend/quic/connection.h"
 
-#include <sodium.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -37,10 +35,10 @@ const std::uint8_t* raw(const std::byte* bytes) { return reinterpret_cast<const 
 
 std::string_view text_of(const ngtcp2_cid& id) { return {reinterpret_cast<const char*>(id.data), id.datalen}; }
 
-ngtcp2_cid random_id(std::size_t bytes) {
+ngtcp2_cid random_id(RandomSource& random, std::size_t bytes) {
   ngtcp2_cid id = {};
   id.datalen = bytes;
-  randombytes_buf(id.data, bytes);
+  random.fill({id.data, bytes});
   return id;
 }
 
@@ -83,22 +81,12 @@ Connection::~Connection() {
   if (connection_ != nullptr) library_.conn_del(connection_);
 }
 
-ngtcp2_callbacks Connection::callbacks(const Ngtcp2& library) {
-  const Ngtcp2::Crypto& crypto = library.crypto;
+ngtcp2_callbacks Connection::callbacks(const HandshakeEnd& handshake) {
   ngtcp2_callbacks table = {};
-  table.client_initial = crypto.client_initial_cb;
-  table.recv_client_initial = crypto.recv_client_initial_cb;
-  table.recv_crypto_data = crypto.recv_crypto_data_cb;
-  table.encrypt = crypto.encrypt_cb;
-  table.decrypt = crypto.decrypt_cb;
-  table.hp_mask = crypto.hp_mask_cb;
-  table.recv_retry = crypto.recv_retry_cb;
-  table.update_key = crypto.update_key_cb;
-  table.delete_crypto_aead_ctx = crypto.delete_crypto_aead_ctx_cb;
-  table.delete_crypto_cipher_ctx = crypto.delete_crypto_cipher_ctx_cb;
-  table.get_path_challenge_data = crypto.get_path_challenge_data_cb;
-  table.version_negotiation = crypto.version_negotiation_cb;
-  table.rand = [](std::uint8_t* to, std::size_t size, const ngtcp2_rand_ctx*) { randombytes_buf(to, size); };
+  handshake.add_callbacks(table);
+  table.rand = [](std::uint8_t* to, std::size_t size, const ngtcp2_rand_ctx* random) {
+    static_cast<RandomSource*>(random->native_handle)->fill({to, size});
+  };
   table.handshake_completed = handshake_completed;
   table.stream_open = stream_opened;
   table.recv_stream_data = data_came;
@@ -116,20 +104,23 @@ ngtcp2_settings Connection::settings(Instant now) const {
   ngtcp2_settings settings = {};
   library_.settings_default_versioned(kSettingsVersion, &settings);
   settings.initial_ts = stamp(now);
+  settings.rand_ctx.native_handle = &set_.random;
   settings.cc_algo = algorithm(options_.congestion);
   settings.max_tx_udp_payload_size = options_.datagram_max;
   settings.no_tx_udp_payload_size_shaping = options_.is_probed ? 0 : 1;
-  settings.no_pmtud = options_.is_probed ? 0 : 1;
+  // It always looks for longer datagrams, though it need not where they are not probed: with `no_pmtud` ngtcp2 (0.12,
+  // 1.11) stops the process once a peer is back at its first address before its second one has answered.
+  settings.no_pmtud = 0;
   settings.handshake_timeout = static_cast<ngtcp2_duration>(options_.handshake_timeout.count());
   settings.max_window = options_.window;
-  settings.max_stream_window = options_.stream_window;
+  settings.max_stream_window = 0;  // Ours to widen: see Connection::give_credit.
   return settings;
 }
 
 ngtcp2_transport_params Connection::params() const {
   ngtcp2_transport_params params = {};
   library_.transport_params_default_versioned(kParamsVersion, &params);
-  const std::uint64_t first = is_opener_ ? kOpenersWindow : kAcceptorsWindow;
+  const std::uint64_t first = first_window();
   params.initial_max_stream_data_bidi_local = first;
   params.initial_max_stream_data_bidi_remote = first;
   params.initial_max_data = 4 * first;
@@ -153,19 +144,19 @@ Result<std::unique_ptr<Connection>> Connection::open(ConnectionSet& set, PacketS
 }
 
 Status Connection::init_opener(std::span<const std::byte> token, Instant now) {
-  HAWSER_TRY_ASSIGN(tls_, TlsEnd::open(set_.credentials, tls::End::kOpener));
+  HAWSER_TRY_ASSIGN(handshake_, set_.handshakes->open_end(tls::End::kOpener));
   ngtcp2_settings its = settings(now);
   set_token(its, {raw(token.data()), token.size()});
   const ngtcp2_transport_params given = params();
-  const ngtcp2_callbacks table = callbacks(library_);
+  const ngtcp2_callbacks table = callbacks(*handshake_);
   // Its socket has no other connection, so it needs no id of its own.
-  const ngtcp2_cid acceptor = random_id(kFirstIdBytes), own = {};
+  const ngtcp2_cid acceptor = random_id(set_.random, kFirstIdBytes), own = {};
   const ngtcp2_path path = path_of(route_);
   const int error =
       library_.conn_client_new_versioned(&connection_, &acceptor, &own, &path, NGTCP2_PROTO_VER_V1, kCallbacksVersion,
                                          &table, kSettingsVersion, &its, kParamsVersion, &given, nullptr, this);
   if (error != 0) return Status(Code::kUnsupported, base::format("a QUIC connection: {}", library_.strerror(error)));
-  tls_->attach(connection_);
+  handshake_->attach(connection_);
   open_log(acceptor, now);
   note_due();
   return {};
@@ -186,14 +177,14 @@ Result<std::unique_ptr<Connection>> Connection::accept(ConnectionSet& set, Packe
 }
 
 Status Connection::init_acceptor(const First& first, Instant now) {
-  HAWSER_TRY_ASSIGN(tls_, TlsEnd::open(set_.credentials, tls::End::kAcceptor));
+  HAWSER_TRY_ASSIGN(handshake_, set_.handshakes->open_end(tls::End::kAcceptor));
   ngtcp2_settings its = settings(now);
   if (first.asked_id) set_token(its, token_of(first.head));  // It has proven that the address is the opener's.
   ngtcp2_transport_params given = params();
   set_original_id(given, first.asked_id.value_or(first.head.dcid));
   given.retry_scid_present = first.asked_id.has_value() ? 1 : 0;
   if (first.asked_id) given.retry_scid = first.head.dcid;
-  const ngtcp2_callbacks table = callbacks(library_);
+  const ngtcp2_callbacks table = callbacks(*handshake_);
   const ngtcp2_cid own = set_.ids.make();
   given.stateless_reset_token_present = 1;
   std::ranges::copy(set_.ids.token({own.data, own.datalen}), given.stateless_reset_token);
@@ -202,7 +193,7 @@ Status Connection::init_acceptor(const First& first, Instant now) {
                                                        kCallbacksVersion, &table, kSettingsVersion, &its,
                                                        kParamsVersion, &given, nullptr, this);
   if (error != 0) return Status(Code::kUnsupported, base::format("a QUIC connection: {}", library_.strerror(error)));
-  tls_->attach(connection_);
+  handshake_->attach(connection_);
   open_log(given.original_dcid, now);
   add_id(own);
   add_id(first.head.dcid);
@@ -281,7 +272,7 @@ void Connection::on_writable(Instant now) {
 
 int Connection::handshake_completed(ngtcp2_conn*, void* self) {
   auto& connection = *static_cast<Connection*>(self);
-  const Status known = connection.tls_->learn();
+  const Status known = connection.handshake_->learn();
   if (!known.ok()) {
     connection.why_ = known;
     return NGTCP2_ERR_CALLBACK_FAILURE;
@@ -296,6 +287,7 @@ int Connection::handshake_completed(ngtcp2_conn*, void* self) {
 Flow& Connection::add_flow(std::int64_t id) {
   flows_.push_back(std::make_unique<Flow>());
   flows_.back()->id = id;
+  flows_.back()->window = first_window();
   return *flows_.back();
 }
 
@@ -370,7 +362,7 @@ void Connection::forget_ids() {
 
 int Connection::make_id(ngtcp2_conn*, ngtcp2_cid* id, std::uint8_t* token, std::size_t size, void* self) {
   auto& connection = *static_cast<Connection*>(self);
-  *id = size == kIdBytes ? connection.set_.ids.make() : random_id(size);
+  *id = size == kIdBytes ? connection.set_.ids.make() : random_id(connection.set_.random, size);
   std::ranges::copy(connection.set_.ids.token({id->data, id->datalen}), token);
   connection.add_id(*id);
   return 0;
@@ -512,12 +504,26 @@ std::size_t Connection::write(Flow& flow, std::span<const iovec> parts, Instant 
 std::size_t Connection::read(Flow& flow, std::span<const iovec> parts) {
   const std::size_t bytes = flow.in.take(parts);
   if (bytes == 0 || state_ == State::kEnded) return bytes;
-  if (!flow.is_over) static_cast<void>(library_.conn_extend_max_stream_offset(connection_, flow.id, bytes));
+  give_credit(flow, bytes);
   note_taken(bytes);
   if (qlog_ != nullptr) qlog_->moved(flow.id, bytes, false);
   is_dirty = true;
   return bytes;
 }
+
+/// What was read makes room for as much, which the peer hears once that is worth a frame. Then its window gets twice as
+/// wide, up to `stream_window`. ngtcp2 can do that by itself. But 0.12 tells a peer of a wider window and forgets it,
+/// where the frame does not fit into a datagram at once, and then ends the connection of a peer that makes use of it.
+void Connection::give_credit(Flow& flow, std::size_t bytes) {
+  flow.credit += bytes;
+  if (flow.is_over || 2 * flow.credit < flow.window) return;
+  const std::uint64_t wider = std::min(flow.window, std::max(options_.stream_window, flow.window) - flow.window);
+  flow.window += wider;
+  static_cast<void>(
+      library_.conn_extend_max_stream_offset(connection_, flow.id, std::exchange(flow.credit, 0) + wider));
+}
+
+std::uint64_t Connection::first_window() const { return is_opener_ ? kOpenersWindow : kAcceptorsWindow; }
 
 void Connection::trust() {
   if (is_trusted_ || state_ == State::kEnded) return;
@@ -613,8 +619,7 @@ Status Connection::why_closed() const {
   }
   const std::string_view reason(reinterpret_cast<const char*>(error.reason), error.reasonlen);
   if ((error.error_code & ~0xffull) == NGTCP2_CRYPTO_ERROR) {
-    const char* const alert =
-        set_.credentials->gnutls().alert_get_name(static_cast<gnutls_alert_description_t>(error.error_code & 0xff));
+    const char* const alert = set_.handshakes->alert_name(static_cast<std::uint8_t>(error.error_code & 0xff));
     return Status(Code::kDenied, base::format("QUIC handshake: the peer says '{}'", alert == nullptr ? "?" : alert))
         .with_scope(Scope::kPath);
   }
@@ -636,7 +641,7 @@ void Connection::fail_by(int error, Instant now) {
   if (error == NGTCP2_ERR_CRYPTO) {
     const std::uint8_t alert = library_.conn_get_tls_alert(connection_);
     say_close(library_.close_by_alert(alert), now);
-    const char* const name = set_.credentials->gnutls().alert_get_name(static_cast<gnutls_alert_description_t>(alert));
+    const char* const name = set_.handshakes->alert_name(alert);
     why = Status(Code::kDenied, base::format("QUIC handshake: {}", name == nullptr ? "it failed" : name));
   } else {
     say_close(library_.close_by_error(error), now);
@@ -649,7 +654,7 @@ void Connection::fail_by(int error, Instant now) {
 
 std::string Connection::describe() const {
   return base::format("{} - {}{}", base::to_string(route_.local), base::to_string(route_.remote),
-                      state_ == State::kUp ? " (" + tls_->describe() + ")" : "");
+                      state_ == State::kUp ? " (" + handshake_->describe() + ")" : "");
 }
 
 Qlog::Metrics Connection::metrics() const {

@@ -69,7 +69,7 @@ void Line::left(bool abort, Instant now) {
 
 void Line::close(bool abort, bool is_clean, Instant now) {
   if (connection_->state() == State::kEnded) return;
-  if (is_bound()) {
+  if (is_bound() || !host_.judge_.talk(number_).end(side_).is_up) {
     EndBook& own = host_.judge_.talk(number_).end(side_);
     own.closed = abort ? Parting::kAborted : Parting::kOrderly;
     own.is_clean = is_clean;
@@ -112,7 +112,10 @@ QuicHost::~QuicHost() {
 }
 
 void QuicHost::connect(std::size_t connection, const base::SocketAddress& acceptor) {
-  if (is_gone_) return;
+  if (is_gone_) {
+    judge_.talk(connection).end(Side::kOpener).is_gone = true;
+    return;
+  }
   base::SocketAddress local = net_.address(number_);
   local.set_port(static_cast<std::uint16_t>(kPortBase + connection));
   auto line = std::make_unique<Line>(*this, connection, Side::kOpener, Route{.local = local, .remote = acceptor});
@@ -123,6 +126,7 @@ void QuicHost::connect(std::size_t connection, const base::SocketAddress& accept
   if (!made) return judge_.fail("a connection cannot be made: " + made.error().to_string());
   line->connection_ = *std::move(made);
   judge_.talk(connection).end(Side::kOpener).heard = world_.now();
+  judge_.talk(connection).end(Side::kOpener).stopped = std::max(stopped_until_, blocked_until_);
   world_.note("connect", line->name_);
   lines_.push_back(std::move(line));
   lines_.back()->connection_->settle(world_.now());

@@ -145,6 +145,11 @@ void QuicJudge::ended(std::size_t connection, Side side, const Status& why, bool
   must(why.code() == Code::kDisconnected, "which is no end of a connection");
   if (says(why, "has aborted")) return must(far.closed == Parting::kAborted, "and the peer did not abort it");
   if (says(why, "idle timeout")) return ended_idle(connection, side);
+  if (says(why, "new address") || says(why, "error 0x10 ")) {
+    return must(talk.has_moved && is_troubled(talk, settings_.options.idle_timeout), "and nobody has moved");
+  }
+  // What an acceptor says in the handshake is of no stream and no user (RFC 9000, section 10.2.3).
+  if (says(why, "error 0xc ")) return must(far.closed != Parting::kNone, "and the peer did not close it");
   if (says(why, "does not know")) return must(talk.is_over(other_of(side)), "and the peer knows it well");
   must(false, "for no reason that there is");
 }

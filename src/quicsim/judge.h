@@ -58,6 +58,8 @@ struct Talk {
 
   EndBook& end(Side side) { return ends[static_cast<std::size_t>(side)]; }
   const EndBook& end(Side side) const { return ends[static_cast<std::size_t>(side)]; }
+  bool has_moved = false;  ///< Datagrams came from more than one address of the opener.
+
   bool is_over(Side side) const { return end(side).has_ended || end(side).is_gone; }
 };
 

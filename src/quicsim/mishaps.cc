@@ -86,6 +86,10 @@ void QuicMishaps::strike(const Aim& aim, const Target& target) {
   coverage_.count(aim.fault, aim.moment);
   ++struck_;
   world_.note(to_string(aim.fault), target.line->name(), static_cast<std::uint64_t>(aim.moment));
+  const bool moves = aim.fault == Fault::kRebind || aim.fault == Fault::kMove || aim.fault == Fault::kReplay;
+  for (const auto& line : target.host->lines()) {
+    if (moves) judge_.talk(line->number()).has_moved = true;
+  }
   switch (aim.fault) {
     case Fault::kLoss:
     case Fault::kCut:
@@ -112,8 +116,10 @@ void QuicMishaps::strike_way(Fault fault, QuicHost& host) {
   const Instant until = world_.now() + span(2 * settings_.options.idle_timeout);
   switch (fault) {
     case Fault::kLoss: {
-      const double before = std::exchange(cable.weather[way].lost, kHeavyLoss);
-      world_.at(until, [&cable, way, before] { cable.weather[way].lost = std::min(cable.weather[way].lost, before); });
+      cable.weather[way].lost = kHeavyLoss;
+      world_.at(until, [this, &cable, way] {  // In the calm it stays at none.
+        if (cable.weather[way].lost > 0) cable.weather[way].lost = way == 0 ? settings_.up.lost : settings_.down.lost;
+      });
       return;
     }
     case Fault::kCut:
@@ -126,8 +132,10 @@ void QuicMishaps::strike_way(Fault fault, QuicHost& host) {
       cable.weather[way].latency = cable.weather[way].latency + span(milliseconds(100));
       return;
     case Fault::kShrink: {
-      const std::size_t before = std::exchange(cable.weather[way].datagram_max, std::size_t{1200});
-      world_.at(until, [&cable, way, before] { cable.weather[way].datagram_max = before; });
+      cable.weather[way].datagram_max = 1200;
+      world_.at(until, [this, &cable, way] {
+        cable.weather[way].datagram_max = way == 0 ? settings_.up.datagram_max : settings_.down.datagram_max;
+      });
       return;
     }
     case Fault::kRebind:

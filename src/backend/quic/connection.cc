@@ -554,8 +554,14 @@ void Connection::leave(Flow& flow, bool abort, Instant now) {
   flow.is_left = true;
   flow.user = nullptr;
   if (state_ != State::kUp) return drop_over();
-  note_taken(flow.in.size());
+  const std::size_t unread = flow.in.size();
   flow.in.clear();
+  // A window that was full of it opens again: the peer may have more to say before its end.
+  flow.credit += unread;
+  if (!flow.is_over) {
+    static_cast<void>(library_.conn_extend_max_stream_offset(connection_, flow.id, std::exchange(flow.credit, 0)));
+  }
+  note_taken(unread);
   if (abort) {
     static_cast<void>(library_.shutdown_stream(connection_, flow.id, kCodeAborted));
     flow.is_end_sent = flow.is_ending = true;
@@ -638,6 +644,7 @@ void Connection::fail_by(int error, Instant now) {
     return end(Status(Code::kTimedOut, "nobody answered the QUIC handshake in time").with_scope(Scope::kPath));
   }
   Status why = why_;
+  if (error == NGTCP2_ERR_NO_VIABLE_PATH) why = disconnected("the peer does not answer at its new address");
   if (error == NGTCP2_ERR_CRYPTO) {
     const std::uint8_t alert = library_.conn_get_tls_alert(connection_);
     say_close(library_.close_by_alert(alert), now);

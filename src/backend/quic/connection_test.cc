@@ -335,6 +335,26 @@ TEST_F(QuicConnection, WhoHasLeftReadsPastWhatComesSoThatTheOtherCanEnd) {
   EXPECT_TRUE(flow->reset.ok());
 }
 
+TEST_F(QuicConnection, WhoLeavesAFullWindowUnreadLetsTheOtherEnd) {
+  TestPair pair(14);
+  ASSERT_TRUE(pair.come_up());
+  pair.acceptor.connection->trust();
+  Flow* const flow = pair.opener.connection->open_flow();
+  std::vector<std::byte> bytes = stream_bytes(300'000);
+  std::size_t at = 0;
+  const auto stalls = [&] {
+    write_some(pair, pair.opener, *flow, bytes, at);
+    return !pair.acceptor.opened.empty() && pair.acceptor.opened[0]->in.size() == pair.acceptor.opened[0]->window;
+  };
+  ASSERT_TRUE(pair.run(stalls)) << "nobody reads, so the window fills";
+  pair.acceptor.connection->leave(*pair.acceptor.opened[0], false, pair.now());
+  EXPECT_TRUE(pair.run([&] {
+    write_some(pair, pair.opener, *flow, bytes, at);
+    return at == bytes.size() && flow->is_flushed() && flow->has_ended;
+  }));
+  EXPECT_TRUE(flow->reset.ok());
+}
+
 TEST_F(QuicConnection, AnAbortedStreamIsResetAtTheOtherEndAndTheOthersGoOn) {
   TestPair pair(6);
   ASSERT_TRUE(pair.come_up());

@@ -21,6 +21,7 @@ constexpr Duration kLastBytesPatience = seconds(3);  // As in backend/quic/netwo
 constexpr Duration kLookEvery = milliseconds(50);    // too.
 constexpr Duration kMomentary = microseconds(1);
 constexpr std::size_t kFiredMax = 16;
+constexpr std::byte kLongHeader{0x80}, kRetryBits{0xb0};  // RFC 9000, section 17.2.
 /// What `write` takes beyond Flow::kUnackedMax at most: what it copies at once.
 constexpr std::size_t kTakenAtOnce = 256 * 1024;
 constexpr std::size_t kFirstWindowOfOpener = 1024 * 1024, kFirstWindowOfAcceptor = 128 * 1024;
@@ -94,10 +95,7 @@ QuicHost::QuicHost(sim::World& world, PacketNet& net, QuicJudge& judge, const Se
       handshakes_(std::make_shared<PlainHandshakes>(library, random_, key_from(place.seed), settings.certificate)),
       set_{.library = library, .handshakes = handshakes_, .user = *this, .random = random_} {
   number_ = net_.add(place.address, {place.up, place.down}, [this](Datagram datagram) {
-    if (is_gone_ || inbox_bytes_ + datagram.bytes.size() > settings_.inbox_bytes) {
-      if (net_.on_lost) net_.on_lost(number_, {datagram.route.remote, datagram.route.local});
-      return;
-    }
+    if (is_gone_ || inbox_bytes_ + datagram.bytes.size() > settings_.inbox_bytes) return lose(datagram);
     inbox_bytes_ += datagram.bytes.size();
     inbox_.push_back(std::move(datagram));
     const Duration wait(settings_.look_max > Duration::zero() ? rng_.range(0, settings_.look_max.count()) : 0);
@@ -259,18 +257,36 @@ void QuicHost::take_all(Instant now) {
       dispatch(datagram, now);
       continue;
     }
-    for (const auto& line : lines_) {
-      const bool is_its = backend::quic::is_same_address(line->route_.local, datagram.route.local) &&
-                          backend::quic::is_same_address(line->route_.remote, datagram.route.remote);
-      if (is_its) take(*line, datagram, now);
+    const auto its = std::ranges::find_if(lines_, [&datagram](const auto& line) {
+      return backend::quic::is_same_address(line->route_.local, datagram.route.local) &&
+             backend::quic::is_same_address(line->route_.remote, datagram.route.remote);
+    });
+    if (its != lines_.end()) {
+      take(**its, datagram, now);
+    } else {
+      lose(datagram);
     }
   }
+}
+
+void QuicHost::lose(const Datagram& datagram) {
+  if (net_.on_lost) net_.on_lost(number_, {datagram.route.remote, datagram.route.local});
 }
 
 void QuicHost::take(Line& line, const Datagram& datagram, Instant now) {
   if (line.is_ended_) return;
   world_.note("take", line.name_, datagram.bytes.size(), XXH3_64bits(datagram.bytes.data(), datagram.bytes.size()));
-  if (datagram.is_whole && line.is_bound()) judge_.talk(line.number_).end(line.side_).heard = now;
+  // Keys of the handshake are gone once it is through. An opener that does not know it yet, and whose NAT has taken
+  // another port meanwhile, says nothing else, and so cannot be found there (RFC 9000, section 9).
+  const bool is_late = line.was_up_ && (datagram.bytes[0] & kLongHeader) != std::byte{0};
+  const bool is_retry = (datagram.bytes[0] & kRetryBits) == kRetryBits && !line.was_up_;
+  // Who has proven nothing does not move.
+  const bool is_elsewhere = line.side_ == Side::kAcceptor && (line.trust_at_ != Instant::max() || !line.was_up_) &&
+                            !backend::quic::is_same_route(datagram.route, line.connection_->route());
+  if (is_elsewhere) lose(datagram);
+  if (datagram.is_whole && !is_late && !is_retry && !is_elsewhere && line.is_bound()) {
+    judge_.talk(line.number_).end(line.side_).heard = now;
+  }
   line.fired_ = 0;
   line.connection_->take(line.side_ == Side::kOpener ? line.route_ : datagram.route, datagram.bytes, now);
 }
@@ -426,9 +442,7 @@ void QuicHost::power_off() {
   world_.note("power off", name_);
   is_gone_ = true;
   net_.unplug(number_);
-  for (const auto& line : lines_) {
-    if (line->is_bound()) judge_.talk(line->number_).end(line->side_).is_gone = true;
-  }
+  for (const auto& [connection, key] : expected_) judge_.talk(connection).end(side_).is_gone = true;
   std::vector<std::unique_ptr<Line>> last;
   last.swap(lines_);
   accepting_ = nullptr;

@@ -113,6 +113,7 @@ class QuicHost final : public backend::quic::ConnectionUser {
   void take_all(Instant now);
   void dispatch(const Datagram& datagram, Instant now);
   void dispatch_unknown(const Datagram& datagram, Instant now);
+  void lose(const Datagram& datagram);
   void take(Line& line, const Datagram& datagram, Instant now);
   bool asks_first(const ngtcp2_pkt_hd& head, const Route& route, std::optional<ngtcp2_cid>* asked);
   void fire(Line& line, Instant now);

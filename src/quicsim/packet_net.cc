@@ -91,10 +91,10 @@ void PacketNet::send(std::size_t host, const Route& route, std::span<const std::
         .route = {.local = route.remote,
                   .remote = with_port(route.local, static_cast<std::uint16_t>(route.local.port() + from.cable.shift))},
         .bytes = {bytes.begin(), bytes.end()},
-        .is_whole = i == 0};
+        .is_whole = times == 1};  // Nobody knows which of two comes first.
     spoil(from.cable.weather[kUp], datagram);
     spoil(hosts_[to].cable.weather[kDown], datagram);
-    if (i == 0 && !datagram.is_whole) lose();
+    if (times == 1 && !datagram.is_whole) lose();
     world_.at(at, [this, to, datagram = std::move(datagram)]() mutable { arrive(to, std::move(datagram)); });
   }
 }

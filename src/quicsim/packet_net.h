@@ -36,7 +36,7 @@ struct Weather {
 struct Datagram {
   Route route;  ///< As its receiver sees it.
   std::vector<std::byte> bytes;
-  bool is_whole = true;  ///< As it was sent, and it has not come before.
+  bool is_whole = true;  ///< As it was sent, and it comes once.
 };
 
 class PacketNet {

@@ -129,9 +129,8 @@ enum class Planted : std::uint8_t {
   kPastUnread,        ///< What comes for a stream whose user is gone is kept from the window.
   kUnansweredKept,    ///< An opener that hears nothing does not look for another address.
   kMovesUnproven,     ///< An acceptor goes by an address that has not answered.
-  kChunkReused,       ///< A chunk of a queue is used anew while its bytes are still needed.
+  kChunkMistaken,     ///< A queue gives the bytes of another chunk.
   kSegmentsMixed,     ///< A datagram follows a shorter one in one batch.
-  kRoutesMixed,       ///< A batch has datagrams of two routes.
   kDueForgotten,      ///< A connection that was settled keeps its old timer.
   kCount
 };

@@ -158,12 +158,27 @@ void QuicHost::on_state(Connection& connection) {
     line->is_ended_ = true;
     world_.note("ended " + connection.why().to_string(), line->name_);
     if (line->is_bound()) {
+      check_end(*line);
       judge_.ended(line->number_, line->side_, connection.why(), line->was_up_);
     } else if (!judge_.talk(line->number_).end(Side::kAcceptor).is_up) {
       judge_.talk(line->number_).end(Side::kAcceptor).is_gone = true;  // The opener is on its own.
     }
   }
   wake();
+}
+
+/// Who hears nothing looks for another address of its host.
+void QuicHost::check_end(const Line& line) {
+  base::SocketAddress home = net_.address(number_);
+  home.set_port(line.route_.local.port());
+  const bool is_behind = side_ == Side::kOpener && !backend::quic::is_same_address(home, line.route_.local);
+  // Who only listens asks for no answer.
+  const bool asks = std::ranges::any_of(line.connection_->flows(), [](const auto& flow) { return !flow->out.empty(); });
+  if (!is_behind || !line.was_up_ || !asks) return;
+  if (line.connection_->why().to_string().find("idle timeout") == std::string::npos) return;
+  if (world_.now() - moved_at_ >= settings_.options.idle_timeout) {
+    judge_.fail(line.name_ + ": heard nothing, and did not look for another address of its host");
+  }
 }
 
 void QuicHost::on_opened(Connection& connection, Flow& flow) {
@@ -225,10 +240,18 @@ void QuicHost::look() {
   settle();
   for (const auto& line : lines_) finish(*line, now);
   for (const auto& line : lines_) check(*line);
-  std::erase_if(lines_, [](const auto& line) {
-    return line->is_ended_ && std::ranges::all_of(line->streams_, [](const auto& each) { return each->has_left(); });
-  });
+  drop_ended();
   arm();
+}
+
+/// A connection that goes gives back its ids, so it goes once the others are in order.
+void QuicHost::drop_ended() {
+  std::vector<std::unique_ptr<Line>> last;
+  for (auto& line : lines_) {
+    const bool is_used = std::ranges::any_of(line->streams_, [](const auto& each) { return !each->has_left(); });
+    if (line->is_ended_ && !is_used) last.push_back(std::move(line));
+  }
+  std::erase(lines_, nullptr);
 }
 
 void QuicHost::arm() {
@@ -397,6 +420,7 @@ void QuicHost::act(Line& line, Instant now) {
     static_cast<StreamEnd*>(flow->user)
         ->tell(std::exchange(flow->is_readable, false), std::exchange(flow->is_writable, false));
   }
+  if (line.trust_at_ != Instant::max()) return;  // Nobody has accepted one yet.
   for (std::size_t i = 0; i < line.streams_.size(); ++i) line.streams_[i]->look(now);
 }
 
@@ -412,6 +436,9 @@ void QuicHost::check(const Line& line) {
   for (const auto& flow : line.connection_->flows()) {
     unread += flow->in.size();
     if (flow->out.size() > Flow::kUnackedMax + kTakenAtOnce) judge_.fail(line.name_ + ": keeps more than it may");
+  }
+  if (line.was_up_ && base::to_string(line.connection_->route().remote).starts_with(kStranger)) {
+    judge_.fail(line.name_ + ": goes by an address that has not answered");
   }
   const std::size_t first = side_ == Side::kOpener ? kFirstWindowOfOpener : kFirstWindowOfAcceptor;
   const std::size_t most = line.trust_at_ != Instant::max() || !line.was_up_
@@ -429,6 +456,11 @@ void QuicHost::stop(Duration span) {
     for (EndBook& end : judge_.talk(line->number_).ends) end.stopped = std::max(end.stopped, stopped_until_);
   }
   look_by(stopped_until_);
+}
+
+void QuicHost::move(const base::SocketAddress& address) {
+  moved_at_ = world_.now();
+  net_.move(number_, address);
 }
 
 void QuicHost::block(Duration span) {

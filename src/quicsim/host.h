@@ -23,6 +23,8 @@ namespace hawser::quicsim {
 /// Ports of openers: this and the number of the connection.
 inline constexpr std::uint16_t kPortBase = 100;
 inline constexpr std::uint16_t kAcceptorsPort = 50;
+/// The host of who copies datagrams.
+inline constexpr const char* kStranger = "10.9.9.9";
 
 class QuicHost;
 
@@ -97,6 +99,7 @@ class QuicHost final : public backend::quic::ConnectionUser {
   void block(Duration span);
   void power_off();
   void forget(Line& line);
+  void move(const base::SocketAddress& address);
   void wake() { look_by(world_.now()); }
   void calm();
 
@@ -109,11 +112,13 @@ class QuicHost final : public backend::quic::ConnectionUser {
 
   void look_by(Instant at);
   void look();
+  void drop_ended();
   void arm();
   void take_all(Instant now);
   void dispatch(const Datagram& datagram, Instant now);
   void dispatch_unknown(const Datagram& datagram, Instant now);
   void lose(const Datagram& datagram);
+  void check_end(const Line& line);
   void take(Line& line, const Datagram& datagram, Instant now);
   bool asks_first(const ngtcp2_pkt_hd& head, const Route& route, std::optional<ngtcp2_cid>* asked);
   void fire(Line& line, Instant now);
@@ -147,7 +152,7 @@ class QuicHost final : public backend::quic::ConnectionUser {
   std::unordered_map<std::string, Asked> asked_;  ///< Retries, by the id that they gave.
   std::unordered_map<std::size_t, tls::PublicKey> expected_;
   Line* accepting_ = nullptr;
-  Instant armed_ = Instant::max();
+  Instant armed_ = Instant::max(), moved_at_ = Instant::max();
   Instant stopped_until_ = Instant::min(), blocked_until_ = Instant::min();
   bool was_blocked_ = false, is_gone_ = false, is_calm_ = false;
 };

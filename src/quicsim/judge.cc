@@ -108,8 +108,7 @@ void QuicJudge::told_reset(std::size_t connection, std::int64_t stream, Side sid
   }
 }
 
-bool QuicJudge::is_troubled(const Talk& talk, Duration within) const {
-  const Instant since = world_.now() - within;
+bool QuicJudge::is_troubled(const Talk& talk, Instant since) {
   return std::ranges::any_of(
       talk.ends, [since](const EndBook& end) { return end.lost >= since || end.stopped >= since || end.is_gone; });
 }
@@ -117,20 +116,25 @@ bool QuicJudge::is_troubled(const Talk& talk, Duration within) const {
 void QuicJudge::ended_idle(std::size_t connection, Side side) {
   const Talk& talk = talks_[connection];
   const Duration silence = world_.now() - talk.end(side).heard;
-  if (silence < settings_.options.idle_timeout) {
+  // Not to the ms: a datagram that came late or twice may have been of no use.
+  if (silence < settings_.options.idle_timeout * 7 / 8) {
     return fail(fmt::format("{}: ended as idle, and it heard something {} ms ago", of(connection, side),
                             silence.count() / 1'000'000));
   }
-  if (is_troubled(talk, 2 * settings_.options.idle_timeout) || talk.is_over(other_of(side))) return;
+  if (is_troubled(talk, talk.end(side).heard) || talk.is_over(other_of(side))) return;
   const std::string work = has_work(connection);
   if (!work.empty()) fail(fmt::format("{}: ended as idle with nothing in its way: {}", of(connection, side), work));
 }
 
 void QuicJudge::ended(std::size_t connection, Side side, const Status& why, bool was_up) {
-  Talk& talk = talks_[connection];
+  check_why(connection, side, why, was_up);
+  talks_[connection].end(side).has_ended = true;
+}
+
+void QuicJudge::check_why(std::size_t connection, Side side, const Status& why, bool was_up) {
+  const Talk& talk = talks_[connection];
   const EndBook& far = talk.end(other_of(side));
-  EndBook& own = talk.end(side);
-  own.has_ended = true;
+  const EndBook& own = talk.end(side);
   if (own.is_gone || own.closed != Parting::kNone) return;
   const auto must = [&](bool holds, std::string_view what) {
     if (!holds) fail(fmt::format("{}: ended ({}), {}", of(connection, side), why.to_string(), what));
@@ -138,15 +142,15 @@ void QuicJudge::ended(std::size_t connection, Side side, const Status& why, bool
   if (why.ok()) return must(far.closed == Parting::kOrderly, "and the peer did not close it");
   if (why.code() == Code::kTimedOut) {
     must(!was_up, "though the handshake was through");
-    return must(is_troubled(talk, settings_.options.handshake_timeout + settings_.options.idle_timeout) ||
-                    talk.is_over(other_of(side)),
+    return must(is_troubled(talk, world_.now() - settings_.options.handshake_timeout) || talk.is_over(other_of(side)),
                 "though nothing was in its way");
   }
   must(why.code() == Code::kDisconnected, "which is no end of a connection");
   if (says(why, "has aborted")) return must(far.closed == Parting::kAborted, "and the peer did not abort it");
   if (says(why, "idle timeout")) return ended_idle(connection, side);
   if (says(why, "new address") || says(why, "error 0x10 ")) {
-    return must(talk.has_moved && is_troubled(talk, settings_.options.idle_timeout), "and nobody has moved");
+    return must(talk.has_moved && is_troubled(talk, world_.now() - settings_.options.idle_timeout),
+                "and nobody has moved");
   }
   // What an acceptor says in the handshake is of no stream and no user (RFC 9000, section 10.2.3).
   if (says(why, "error 0xc ")) return must(far.closed != Parting::kNone, "and the peer did not close it");

@@ -97,8 +97,9 @@ class QuicJudge {
 
  private:
   std::string of(std::size_t connection, Side side) const;
+  void check_why(std::size_t connection, Side side, const Status& why, bool was_up);
   void ended_idle(std::size_t connection, Side side);
-  bool is_troubled(const Talk& talk, Duration within) const;
+  static bool is_troubled(const Talk& talk, Instant since);
   std::string stream_work(std::int64_t id, const StreamBook& stream, Side writer) const;
 
   sim::World& world_;

@@ -144,8 +144,7 @@ void QuicMishaps::strike_way(Fault fault, QuicHost& host) {
       return;
     default: {
       ++moves_;
-      net_.move(host.number(),
-                base::numeric_address({fmt::format("10.2.{}.{}", moves_, host.number() + 1), 0}).value());
+      host.move(base::numeric_address({fmt::format("10.2.{}.{}", moves_, host.number() + 1), 0}).value());
       return;
     }
   }
@@ -177,7 +176,7 @@ void QuicMishaps::strike_end(Fault fault, QuicHost& host, Line& line) {
 void QuicMishaps::replay(const Line& line) {
   const std::uint16_t port = static_cast<std::uint16_t>(kPortBase + line.number());
   const Duration after = rng_.chance(0.5) ? Duration(0) : span(milliseconds(20));
-  const base::SocketAddress from = base::numeric_address({"10.9.9.9", port}).value();
+  const base::SocketAddress from = base::numeric_address({kStranger, port}).value();
   net_.on_sent = [this, port, after, from, left = 1 + rng_.below(3)](std::size_t, const Route& route,
                                                                      std::span<const std::byte> bytes) mutable {
     if (left == 0 || route.local.port() != port) return;

@@ -48,8 +48,8 @@ Settings draw_settings(base::Rng& rng, std::uint64_t seed) {
   settings.acceptors = 1 + rng.below(2);
   settings.connections = 1 + rng.below(4);
   settings.streams = 1 + rng.below(6);
-  settings.bytes = 1000u << rng.below(7);
-  if (seed % 16 == 7) settings.bytes = 1'500'000, settings.streams = 2, settings.connections = 1;
+  settings.bytes = 1000u << rng.below(8);
+  if (seed % 16 == 7) settings.bytes = 700'000, settings.streams = 2, settings.connections = 1;
   settings.is_tight = seed % 4 == 3;
   const bool is_clean = seed % 8 == 1;
   settings.up = draw_weather(rng, is_clean);
@@ -69,6 +69,15 @@ Settings draw_settings(base::Rng& rng, std::uint64_t seed) {
   options.window = (1ull << 20) << rng.below(5);
   options.stream_window = options.window / 8;
   options.unread_max = settings.is_tight ? (32ull << 10) << rng.below(3) : 16ull << 20;
+  settings.hoards = seed % 16 == 11;
+  if (settings.hoards) {
+    settings.streams = 14;
+    settings.connections = 1;
+    settings.bytes = 32'000;
+    options.window = 128ull << 10;
+    options.stream_window = 64ull << 10;
+    options.unread_max = 32ull << 10;
+  }
   options.idle_timeout = milliseconds(rng.range(2000, 8000));  // QUIC tells it in ms.
   options.handshake_timeout = milliseconds(rng.range(2000, 6000));
   if (rng.chance(0.5)) settings.look_max = draw_even(rng, microseconds(1), 8);
@@ -102,6 +111,7 @@ Plan plan_of(const Settings& settings, std::size_t connection, std::int64_t stre
   const double reads = rng.unit(), leaves = rng.unit();
   if (reads < 0.25) plan.reading = Plan::Reading::kSlow;
   if (reads < 0.1) plan.reading = Plan::Reading::kStuck;
+  if (settings.hoards && !is_opener) plan.reading = Plan::Reading::kStuck;
   plan.is_stuck_for_good = plan.reading == Plan::Reading::kStuck && !settings.is_tight && rng.chance(0.5);
   if (leaves < 0.3) plan.leaving = Plan::Leaving::kAtOnce;
   if (leaves < 0.2) plan.leaving = Plan::Leaving::kAborts;

@@ -18,7 +18,7 @@ struct Settings {
   std::size_t openers = 1;       ///< Hosts that connect, 1 to 3,
   std::size_t acceptors = 1;     ///< and that listen, 1 or 2.
   std::size_t connections = 1;   ///< 1 to 4.
-  std::size_t streams = 3;       ///< That each opener makes, 1 to 6.
+  std::size_t streams = 3;       ///< That each opener makes, 1 to 14.
   std::uint64_t bytes = 40'000;  ///< That one end of a stream sends, about.
   backend::quic::ConnectionOptions options;
   Weather up, down;                    ///< Of openers' cables.
@@ -27,6 +27,7 @@ struct Settings {
   std::size_t certificate = 400;
   bool asks = false;      ///< Acceptors send a Retry first.
   bool is_tight = false;  ///< Little may be unread, so streams that are not read hold others back until they are.
+  bool hoards = false;    ///< Nobody reads at the acceptors before the calm.
   std::size_t faults = 0;
   Duration calm_after = std::chrono::seconds(1);  ///< From then on nothing goes wrong.
 };

@@ -7,10 +7,15 @@
 
 #include "base/check.h"
 #include "base/format.h"
+#include "base/planted.h"
 #include "base/shown.h"
 #include "base/try.h"
 
 namespace hawser::backend::quic {
+
+using base::Planted;
+using base::planted;
+
 namespace {
 
 /// Codes that both ends know, of connections and streams.
@@ -233,7 +238,8 @@ bool Connection::move_to(const Route& route, Instant now) {
 /// opener is where it was until the new address has answered.
 int Connection::path_checked(const ngtcp2_path* path, ngtcp2_path_validation_result result, void* self) {
   auto& connection = *static_cast<Connection*>(self);
-  if (connection.is_opener_ || result != NGTCP2_PATH_VALIDATION_RESULT_SUCCESS) return 0;
+  const bool is_proven = result == NGTCP2_PATH_VALIDATION_RESULT_SUCCESS || planted(Planted::kMovesUnproven);
+  if (connection.is_opener_ || !is_proven) return 0;
   connection.route_ = {.local = address_from(path->local), .remote = address_from(path->remote)};
   return 0;
 }
@@ -252,7 +258,7 @@ void Connection::note_asked(Instant now) {
 void Connection::note_unanswered(Instant now) {
   if (asked_at_ == Instant::max() || state_ != State::kUp) return;
   const Duration patience(static_cast<std::int64_t>(2 * library_.conn_get_pto(connection_)));
-  if (now - asked_at_ >= patience) is_unanswered_ = true;
+  if (now - asked_at_ >= patience && !planted(Planted::kUnansweredKept)) is_unanswered_ = true;
 }
 
 void Connection::on_due(Instant now) {
@@ -303,6 +309,7 @@ int Connection::data_came(ngtcp2_conn* conn, std::uint32_t flags, std::int64_t i
   auto& connection = *static_cast<Connection*>(self);
   const auto found = std::ranges::find_if(connection.flows_, [id](const auto& flow) { return flow->id == id; });
   if (found == connection.flows_.end() || (*found)->is_left) {
+    if (planted(Planted::kPastUnread)) return 0;
     connection.library_.conn_extend_max_offset(conn, size);  // It is read past, so that the peer comes to its end.
     static_cast<void>(connection.library_.conn_extend_max_stream_offset(conn, id, size));
     return 0;
@@ -330,7 +337,7 @@ int Connection::stream_reset(ngtcp2_conn*, std::int64_t id, std::uint64_t, std::
   for (const auto& flow : connection.flows_) {
     if (flow->id != id) continue;
     flow->reset = disconnected("the peer has reset the stream");
-    flow->is_readable = flow->is_writable = true;
+    flow->is_readable = flow->is_writable = !planted(Planted::kResetUntold);
   }
   return 0;
 }
@@ -387,7 +394,8 @@ int Connection::drop_id(ngtcp2_conn*, const ngtcp2_cid* id, void* self) {
 ngtcp2_ssize Connection::write_one(Flow* flow, std::span<std::byte> room, Route* route, Instant now) {
   const std::span<const std::byte> next =
       flow != nullptr ? flow->out.from(flow->out_sent) : std::span<const std::byte>();
-  const bool is_last = flow != nullptr && flow->is_ending && flow->out_sent + next.size() == flow->out.size();
+  const bool is_last = flow != nullptr && flow->is_ending &&
+                       (flow->out_sent + next.size() == flow->out.size() || planted(Planted::kEndEarly));
   const ngtcp2_vec part = {.base = const_cast<std::uint8_t*>(raw(next.data())), .len = next.size()};
   ngtcp2_path_storage where = {};
   where.path.local.addr = reinterpret_cast<ngtcp2_sockaddr*>(&where.local_addrbuf);
@@ -453,11 +461,12 @@ void Connection::tell_room() {
     if (!flow->wants_room || flow->out_sent < flow->out.size() || flow->out.size() >= Flow::kUnackedMax) continue;
     if (library_.conn_get_max_stream_data_left(connection_, flow->id) == 0) continue;
     flow->wants_room = false;
-    flow->is_writable = true;
+    flow->is_writable = !planted(Planted::kRoomUntold);
   }
 }
 
 void Connection::note_due() {
+  if (planted(Planted::kDueForgotten) && state_ == State::kUp && due_ != Instant::max()) return;
   const ngtcp2_tstamp at = state_ == State::kEnded ? UINT64_MAX : library_.conn_get_expiry(connection_);
   due_ = at >= static_cast<ngtcp2_tstamp>(INT64_MAX) ? Instant::max() : Instant::from_ns(static_cast<std::int64_t>(at));
 }
@@ -516,7 +525,7 @@ std::size_t Connection::read(Flow& flow, std::span<const iovec> parts) {
 /// where the frame does not fit into a datagram at once, and then ends the connection of a peer that makes use of it.
 void Connection::give_credit(Flow& flow, std::size_t bytes) {
   flow.credit += bytes;
-  if (flow.is_over || 2 * flow.credit < flow.window) return;
+  if (flow.is_over || 2 * flow.credit < flow.window || planted(Planted::kStreamCreditKept)) return;
   const std::uint64_t wider = std::min(flow.window, std::max(options_.stream_window, flow.window) - flow.window);
   flow.window += wider;
   static_cast<void>(
@@ -528,14 +537,15 @@ std::uint64_t Connection::first_window() const { return is_opener_ ? kOpenersWin
 void Connection::trust() {
   if (is_trusted_ || state_ == State::kEnded) return;
   is_trusted_ = true;
-  library_.conn_extend_max_offset(connection_, owed_);
-  owed_ = 0;
+  const std::size_t paid = std::min<std::size_t>(owed_, options_.unread_max);
+  library_.conn_extend_max_offset(connection_, paid);
+  owed_ -= paid;
   is_dirty = true;
 }
 
 void Connection::note_came(std::size_t bytes) {
   unread_ += bytes;
-  if (is_trusted_ && unread_ <= options_.unread_max) {
+  if (is_trusted_ && (unread_ <= options_.unread_max || planted(Planted::kUnreadUnbounded))) {
     library_.conn_extend_max_offset(connection_, bytes);
   } else {
     owed_ += bytes;
@@ -546,7 +556,7 @@ void Connection::note_taken(std::size_t bytes) {
   unread_ -= bytes;
   const std::size_t paid = std::min(owed_, bytes);
   owed_ -= paid;
-  if (paid > 0) library_.conn_extend_max_offset(connection_, paid);
+  if (paid > 0 && !planted(Planted::kCreditKept)) library_.conn_extend_max_offset(connection_, paid);
 }
 
 void Connection::leave(Flow& flow, bool abort, Instant now) {
@@ -558,7 +568,7 @@ void Connection::leave(Flow& flow, bool abort, Instant now) {
   flow.in.clear();
   // A window that was full of it opens again: the peer may have more to say before its end.
   flow.credit += unread;
-  if (!flow.is_over) {
+  if (!flow.is_over && !planted(Planted::kLeftUnread)) {
     static_cast<void>(library_.conn_extend_max_stream_offset(connection_, flow.id, std::exchange(flow.credit, 0)));
   }
   note_taken(unread);
@@ -593,7 +603,7 @@ void Connection::end(const Status& why) {
     if (flow->reset.ok() && !flow->has_ended) flow->reset = why.ok() ? disconnected("the peer has closed") : why;
     flow->is_readable = flow->is_writable = true;
   }
-  forget_ids();
+  if (!planted(Planted::kIdsKept)) forget_ids();
   drop_over();
   set_.user.on_state(*this);
 }

@@ -109,7 +109,12 @@ void PacketNet::replay(const base::SocketAddress& from, const base::SocketAddres
 /// The host may have another address by now, and its NAT another port.
 void PacketNet::arrive(std::size_t to, Datagram datagram) {
   Host& host = hosts_[to];
-  if (host.is_gone || !is_same_host(host.address, datagram.route.local)) return;
+  const std::uint16_t port = datagram.route.local.port();
+  const bool is_its_port = port / kNatStep * kNatStep == host.cable.shift;
+  if (host.is_gone || !is_its_port || !is_same_host(host.address, datagram.route.local)) {
+    if (on_lost) on_lost(to, {.local = datagram.route.remote, .remote = datagram.route.local});
+    return;
+  }
   datagram.route.local.set_port(static_cast<std::uint16_t>(datagram.route.local.port() - host.cable.shift));
   host.take(std::move(datagram));
 }

@@ -5,7 +5,7 @@
 namespace hawser::cli {
 namespace {
 
-QuicSimReport two_seeds() {
+QuicSimReport two_quic_seeds() {
   QuicSimReport report{.first = 7, .batch = {}};
   report.batch.seeds = 2;
   report.batch.hash = 0xabc;
@@ -14,7 +14,7 @@ QuicSimReport two_seeds() {
 }
 
 TEST(QuicSimReport, GoodSeeds) {
-  const QuicSimReport report = two_seeds();
+  const QuicSimReport report = two_quic_seeds();
   EXPECT_TRUE(verdict(report).ok());
   const Json told = to_json(report);
   EXPECT_EQ(told["schema"], "hawser.sim/1");
@@ -28,7 +28,7 @@ TEST(QuicSimReport, GoodSeeds) {
 }
 
 TEST(QuicSimReport, AFailedSeedSaysHowToSeeItAgain) {
-  QuicSimReport report = two_seeds();
+  QuicSimReport report = two_quic_seeds();
   report.batch.failed.push_back({.seed = 8, .failure = "at 1.5 s, c0o: is due again and again"});
   EXPECT_EQ(verdict(report).code(), Code::kFailed);
   EXPECT_EQ(verdict(report).advice(), "hawser sim --what quic --seed 8 --trace");

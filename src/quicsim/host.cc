@@ -172,7 +172,8 @@ void QuicHost::check_end(const Line& line) {
   base::SocketAddress home = net_.address(number_);
   home.set_port(line.route_.local.port());
   const bool is_behind = side_ == Side::kOpener && !backend::quic::is_same_address(home, line.route_.local);
-  // Who only listens asks for no answer.
+  // Who only listens asks for no answer, and who does not know yet that the handshake is confirmed does not ask again.
+  if (line.fired_at_ - moved_at_ < settings_.options.idle_timeout / 4) return;
   const bool asks = std::ranges::any_of(line.connection_->flows(), [](const auto& flow) { return !flow->out.empty(); });
   if (!is_behind || !line.was_up_ || !asks) return;
   if (line.connection_->why().to_string().find("idle timeout") == std::string::npos) return;
@@ -302,6 +303,7 @@ void QuicHost::take(Line& line, const Datagram& datagram, Instant now) {
   // Keys of the handshake are gone once it is through. An opener that does not know it yet, and whose NAT has taken
   // another port meanwhile, says nothing else, and so cannot be found there (RFC 9000, section 9).
   const bool is_late = line.was_up_ && (datagram.bytes[0] & kLongHeader) != std::byte{0};
+  if (is_late) judge_.talk(line.number_).end(line.side_).late = now;
   const bool is_retry = (datagram.bytes[0] & kRetryBits) == kRetryBits && !line.was_up_;
   // Who has proven nothing does not move.
   const bool is_elsewhere = line.side_ == Side::kAcceptor && (line.trust_at_ != Instant::max() || !line.was_up_) &&

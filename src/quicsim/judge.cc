@@ -121,6 +121,8 @@ void QuicJudge::ended_idle(std::size_t connection, Side side) {
     return fail(fmt::format("{}: ended as idle, and it heard something {} ms ago", of(connection, side),
                             silence.count() / 1'000'000));
   }
+  // An opener that does not know that the handshake is confirmed asks with packets that its peer cannot read any more.
+  if (talk.end(Side::kAcceptor).late >= talk.end(side).heard) return;
   if (is_troubled(talk, talk.end(side).heard) || talk.is_over(other_of(side))) return;
   const std::string work = has_work(connection);
   if (!work.empty()) fail(fmt::format("{}: ended as idle with nothing in its way: {}", of(connection, side), work));

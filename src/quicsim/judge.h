@@ -49,6 +49,7 @@ struct EndBook {
   Instant heard = Instant::min();    ///< When a whole datagram came last,
   Instant lost = Instant::min();     ///< and when one that was to come got lost.
   Instant stopped = Instant::min();  ///< Until when it was held up.
+  Instant late = Instant::min();     ///< When a packet of the handshake came last, though that was through here.
   std::array<std::byte, 32> binding = {};
 };
 

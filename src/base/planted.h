@@ -130,7 +130,6 @@ enum class Planted : std::uint8_t {
   kUnansweredKept,    ///< An opener that hears nothing does not look for another address.
   kMovesUnproven,     ///< An acceptor goes by an address that has not answered.
   kChunkMistaken,     ///< A queue gives the bytes of another chunk.
-  kSegmentsMixed,     ///< A datagram follows a shorter one in one batch.
   kDueForgotten,      ///< A connection that was settled keeps its old timer.
   kCount
 };

@@ -871,7 +871,7 @@ def test_sim():
         assert "c0o connect" in run("sim", "--what", "quic", "--seed", "7", "--trace").stdout
     else:
         assert "ngtcp2" in ready.stderr, ready.stderr  # It says what is missing.
-    run("sim", "--what", "quic", "--mode", "stream", expect=2)
+    run("sim", "--what", "quic", "--mode", "stream", expect=11)
     run("sim", "--mode", "quantum", expect=2)
     run("sim", "--count", "0", expect=2)
     run("sim", "--trace", "--json", expect=2)

@@ -22,7 +22,6 @@ inline constexpr PlantedBug kPlantedBugs[] = {
     {Planted::kUnansweredKept, "unanswered_kept", sim::Mode::kStream, {"another address"}},
     {Planted::kMovesUnproven, "moves_unproven", sim::Mode::kStream, {"has not answered"}},
     {Planted::kChunkMistaken, "chunk_mistaken", sim::Mode::kStream, {"another byte"}},
-    {Planted::kSegmentsMixed, "segments_mixed", sim::Mode::kStream, {"the reader waits"}},
     {Planted::kDueForgotten, "due_forgotten", sim::Mode::kStream, {"again and again", "the reader waits"}},
 };
 

@@ -3,13 +3,10 @@
 #include <cstring>
 #include <utility>
 
-#include "base/planted.h"
-
 namespace hawser::backend::quic {
 
 bool PacketBatch::is_open(std::size_t bytes) const {
-  const bool may_follow = !is_last_short_ || base::planted(base::Planted::kSegmentsMixed);
-  return may_follow && count_ < kSendPacketsMax && used_ + bytes <= kSendBytesMax;
+  return !is_last_short_ && count_ < kSendPacketsMax && used_ + bytes <= kSendBytesMax;
 }
 
 std::span<std::byte> PacketBatch::room(std::size_t bytes) {

@@ -19,7 +19,7 @@ using std::chrono::seconds;
 
 constexpr Duration kLastBytesPatience = seconds(3);  // As in backend/quic/network.cc,
 constexpr Duration kLookEvery = milliseconds(50);    // too.
-constexpr Duration kMomentary = microseconds(1);
+constexpr Duration kMomentary{10};                   // Whoever is due in the past looks again after 1 ns.
 constexpr std::size_t kFiredMax = 16;
 constexpr std::byte kLongHeader{0x80}, kRetryBits{0xb0};  // RFC 9000, section 17.2.
 /// What `write` takes beyond Flow::kUnackedMax at most: what it copies at once.

@@ -46,6 +46,8 @@ class Includes(unittest.TestCase):
         self.assertEqual(rules({"src/agent/a.cc": '#include "backend/stream/port.h"\n'}), ["backend-include"])
         self.assertEqual(rules({"src/agent/a.cc": '#include "backend/places/locator.h"\n'}), ["backend-include"])
         self.assertEqual(rules({"src/backend/tcp/a.cc": '#include "backend/places/locator.h"\n'}), [])
+        self.assertEqual(rules({"src/quicsim/a.cc": '#include "backend/quic/connection.h"\n'}), [])
+        self.assertEqual(rules({"src/quicsim/a.cc": '#include "backend/tcp/path.h"\n'}), ["backend-include"])
         for above in ("runtime", "compat", "rdma", "sim", "worldsim", "api/python", "cli"):
             self.assertEqual(rules({f"src/{above}/a.cc": '#include "agent/core.h"\n'}), ["inner-door"])
             self.assertEqual(rules({f"src/{above}/a.cc": '#include "agent/inner_plans.h"\n'}), [])

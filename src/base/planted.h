@@ -117,6 +117,21 @@ enum class Planted : std::uint8_t {
   // Worlds: calls.
   kTakenBackRuns,   ///< A call runs though its caller has taken it back.
   kAnswerMistaken,  ///< A call takes the answer of another one.
+  // QUIC: connections.
+  kTagUnchecked,      ///< Datagrams that were changed on their way are taken. (In the simulator's handshake.)
+  kRoomUntold,        ///< A stream that waits for room is not told that there is some.
+  kCreditKept,        ///< What was read of a stream is not given back to the connection's window,
+  kStreamCreditKept,  ///< or not to the stream's own.
+  kEndEarly,          ///< A stream's end goes with bytes that are not its last.
+  kUnreadUnbounded,   ///< What nobody reads always counts as taken.
+  kResetUntold,       ///< A stream that the peer aborted says nothing.
+  kIdsKept,           ///< A connection that ended keeps its ids.
+  kLeftUnread,        ///< What a user leaves unread stays in the connection's window.
+  kPastUnread,        ///< What comes for a stream whose user is gone is kept from the window.
+  kUnansweredKept,    ///< An opener that hears nothing does not look for another address.
+  kMovesUnproven,     ///< An acceptor goes by an address that has not answered.
+  kChunkMistaken,     ///< A queue gives the bytes of another chunk.
+  kDueForgotten,      ///< A connection that was settled keeps its old timer.
   kCount
 };
 

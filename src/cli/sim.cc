@@ -1,5 +1,5 @@
-// hawser sim: real agents, or the ranks of a world, in a simulated universe, under faults, with a judge. All of a run
-// follows from its seed.
+// hawser sim: real agents, the ranks of a world, or QUIC connections, in a simulated universe, under faults, with a
+// judge. All of a run follows from its seed.
 
 #include <fmt/format.h>
 
@@ -9,6 +9,9 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
+#ifdef HAWSER_WITH_QUIC
+#include "cli/quic_sim_report.h"
+#endif
 #include "cli/scale_report.h"
 #include "cli/sim_report.h"
 #include "cli/status_exit.h"
@@ -22,6 +25,7 @@ constexpr const char* kSimExamples =
     "  hawser sim --seed 42 --mode mapped --trace\n"
     "  hawser sim --seed 1 --count 2000 --json\n"
     "  hawser sim --what world --seed 1 --count 500\n"
+    "  hawser sim --what quic --seed 1 --count 1000\n"
     "  hawser sim --what scale --ranks 4096";
 
 struct SimArguments {
@@ -32,13 +36,14 @@ struct SimArguments {
   std::string what = "agents";
   std::string mode = "stream";
   bool trace = false;
+  const CLI::Option* mode_option = nullptr;
 };
 
 void print_trace(Instant at, std::string_view line) {
   fmt::print("{:.6f} {}\n", static_cast<double>(at.ns()) / 1e9, line);
 }
 
-/// Runs the seeds of one of the two simulators, and tells of those that fail as they come.
+/// Runs the seeds of one of the simulators, and tells of those that fail as they come.
 template <typename Run, typename Options>
 auto run_seeds(const SimArguments& a, sim::Mode mode, Options options, auto run_batch, auto replay_command) {
   catch_interrupts();
@@ -81,8 +86,27 @@ int run_scale(const SimArguments& a) {
   return 0;
 }
 
+int run_quic([[maybe_unused]] const SimArguments& a) {
+#ifdef HAWSER_WITH_QUIC
+  if (const Status ready = quicsim::is_ready(); !ready.ok()) return fail("sim", a.common.json, ready);
+  return tell(a, QuicSimReport{.first = a.seed,
+                               .batch = run_seeds<quicsim::Run>(a, sim::Mode::kStream, quicsim::BatchOptions(),
+                                                                quicsim::run_batch, quicsim::replay_command)});
+#else
+  return fail(
+      "sim", a.common.json,
+      Status(Code::kUnsupported, "this build has no QUIC: it was made without the headers of ngtcp2 0.12, or 1.11")
+          .with_advice("build on Debian 12 or 13 with libngtcp2-dev and libngtcp2-crypto-gnutls-dev"));
+#endif
+}
+
 int run_sim(const SimArguments& a) {
   if (a.what == "scale") return run_scale(a);
+  if (a.what == "quic" && a.mode_option->count() > 0) {
+    return fail("sim", a.common.json,
+                Status(Code::kInvalid, "--what quic has no modes").with_advice("leave --mode out"));
+  }
+  if (a.what == "quic") return run_quic(a);
   const Result<sim::Mode> mode = simulation::mode_of(a.mode);
   if (!mode) return fail("sim", a.common.json, mode.error());
   if (a.what == "world") {
@@ -110,16 +134,17 @@ void add_sim(Shell& shell) {
       ->capture_default_str();
   command
       ->add_option("--what", a->what,
-                   "agents: users of agents; world: the ranks of a world; scale: what collectives of many "
-                   "ranks take in virtual time, without faults")
-      ->check(CLI::IsMember({"agents", "world", "scale"}))
+                   "agents: users of agents; world: the ranks of a world; quic: QUIC connections; scale: what "
+                   "collectives of many ranks take in virtual time, without faults")
+      ->check(CLI::IsMember({"agents", "world", "quic", "scale"}))
       ->capture_default_str();
   command->add_option("--ranks", a->ranks, "Of --what scale: how many")
       ->check(CLI::Range(std::uint32_t{2}, worldsim::kScaleRanksMax))
       ->capture_default_str();
-  command->add_option("--mode", a->mode, "stream: over byte streams, as tcp; mapped: over shared memory, as shm")
-      ->check(CLI::IsMember({"stream", "mapped"}))
-      ->capture_default_str();
+  a->mode_option =
+      command->add_option("--mode", a->mode, "stream: over byte streams, as tcp; mapped: over shared memory, as shm")
+          ->check(CLI::IsMember({"stream", "mapped"}))
+          ->capture_default_str();
   CLI::Option* json = command->get_option("--json");
   command->add_flag("--trace", a->trace, "Print each thing that happens, with its virtual time")->excludes(json);
   on_run(shell, command, [a] { return run_sim(*a); });

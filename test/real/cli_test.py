@@ -863,6 +863,15 @@ def test_sim():
     trace = run("sim", "--seed", "7", "--trace").stdout
     assert "agent-0 born" in trace and one["hash"] in trace, trace
     assert run("sim", "--count", "20").stdout.count("crash") == 1  # The table.
+    ready = subprocess.run([PROGRAM, "sim", "--what", "quic", "--seed", "7"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if ready.returncode == 0:
+        quic = run_json("sim", "--what", "quic", "--seed", "7", "--count", "20")
+        assert quic["ok"] and quic["what"] == "quic" and quic["connections"] > 20 and quic["bytes"] > 0, quic
+        assert run_json("sim", "--what", "quic", "--seed", "7", "--count", "20") == quic, "one seed, two runs"
+        assert "c0o connect" in run("sim", "--what", "quic", "--seed", "7", "--trace").stdout
+    else:
+        assert "ngtcp2" in ready.stderr, ready.stderr  # It says what is missing.
+    run("sim", "--what", "quic", "--mode", "stream", expect=11)
     run("sim", "--mode", "quantum", expect=2)
     run("sim", "--count", "0", expect=2)
     run("sim", "--trace", "--json", expect=2)

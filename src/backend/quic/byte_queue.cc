@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/planted.h"
 
 namespace hawser::backend::quic {
 
@@ -36,7 +37,8 @@ std::span<const std::byte> ByteQueue::from(std::size_t at) const {
   if (at >= size_) return {};
   const std::size_t place = begin_ + at;
   const std::size_t count = std::min(size_ - at, kChunk - place % kChunk);
-  return {chunks_[place / kChunk].get() + place % kChunk, count};
+  const std::size_t chunk = base::planted(base::Planted::kChunkMistaken) ? 0 : place / kChunk;
+  return {chunks_[chunk].get() + place % kChunk, count};
 }
 
 void ByteQueue::drop(std::size_t bytes) {

@@ -1,7 +1,5 @@
 #include "backend/quic/connection.h"
 
-#include <sodium.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -9,10 +7,15 @@
 
 #include "base/check.h"
 #include "base/format.h"
+#include "base/planted.h"
 #include "base/shown.h"
 #include "base/try.h"
 
 namespace hawser::backend::quic {
+
+using base::Planted;
+using base::planted;
+
 namespace {
 
 /// Codes that both ends know, of connections and streams.
@@ -37,10 +40,10 @@ const std::uint8_t* raw(const std::byte* bytes) { return reinterpret_cast<const 
 
 std::string_view text_of(const ngtcp2_cid& id) { return {reinterpret_cast<const char*>(id.data), id.datalen}; }
 
-ngtcp2_cid random_id(std::size_t bytes) {
+ngtcp2_cid random_id(RandomSource& random, std::size_t bytes) {
   ngtcp2_cid id = {};
   id.datalen = bytes;
-  randombytes_buf(id.data, bytes);
+  random.fill({id.data, bytes});
   return id;
 }
 
@@ -83,22 +86,12 @@ Connection::~Connection() {
   if (connection_ != nullptr) library_.conn_del(connection_);
 }
 
-ngtcp2_callbacks Connection::callbacks(const Ngtcp2& library) {
-  const Ngtcp2::Crypto& crypto = library.crypto;
+ngtcp2_callbacks Connection::callbacks(const HandshakeEnd& handshake) {
   ngtcp2_callbacks table = {};
-  table.client_initial = crypto.client_initial_cb;
-  table.recv_client_initial = crypto.recv_client_initial_cb;
-  table.recv_crypto_data = crypto.recv_crypto_data_cb;
-  table.encrypt = crypto.encrypt_cb;
-  table.decrypt = crypto.decrypt_cb;
-  table.hp_mask = crypto.hp_mask_cb;
-  table.recv_retry = crypto.recv_retry_cb;
-  table.update_key = crypto.update_key_cb;
-  table.delete_crypto_aead_ctx = crypto.delete_crypto_aead_ctx_cb;
-  table.delete_crypto_cipher_ctx = crypto.delete_crypto_cipher_ctx_cb;
-  table.get_path_challenge_data = crypto.get_path_challenge_data_cb;
-  table.version_negotiation = crypto.version_negotiation_cb;
-  table.rand = [](std::uint8_t* to, std::size_t size, const ngtcp2_rand_ctx*) { randombytes_buf(to, size); };
+  handshake.add_callbacks(table);
+  table.rand = [](std::uint8_t* to, std::size_t size, const ngtcp2_rand_ctx* random) {
+    static_cast<RandomSource*>(random->native_handle)->fill({to, size});
+  };
   table.handshake_completed = handshake_completed;
   table.stream_open = stream_opened;
   table.recv_stream_data = data_came;
@@ -116,20 +109,23 @@ ngtcp2_settings Connection::settings(Instant now) const {
   ngtcp2_settings settings = {};
   library_.settings_default_versioned(kSettingsVersion, &settings);
   settings.initial_ts = stamp(now);
+  settings.rand_ctx.native_handle = &set_.random;
   settings.cc_algo = algorithm(options_.congestion);
   settings.max_tx_udp_payload_size = options_.datagram_max;
   settings.no_tx_udp_payload_size_shaping = options_.is_probed ? 0 : 1;
-  settings.no_pmtud = options_.is_probed ? 0 : 1;
+  // It always looks for longer datagrams, though it need not where they are not probed: with `no_pmtud` ngtcp2 (0.12,
+  // 1.11) stops the process once a peer is back at its first address before its second one has answered.
+  settings.no_pmtud = 0;
   settings.handshake_timeout = static_cast<ngtcp2_duration>(options_.handshake_timeout.count());
   settings.max_window = options_.window;
-  settings.max_stream_window = options_.stream_window;
+  settings.max_stream_window = 0;  // Ours to widen: see Connection::give_credit.
   return settings;
 }
 
 ngtcp2_transport_params Connection::params() const {
   ngtcp2_transport_params params = {};
   library_.transport_params_default_versioned(kParamsVersion, &params);
-  const std::uint64_t first = is_opener_ ? kOpenersWindow : kAcceptorsWindow;
+  const std::uint64_t first = first_window();
   params.initial_max_stream_data_bidi_local = first;
   params.initial_max_stream_data_bidi_remote = first;
   params.initial_max_data = 4 * first;
@@ -153,19 +149,19 @@ Result<std::unique_ptr<Connection>> Connection::open(ConnectionSet& set, PacketS
 }
 
 Status Connection::init_opener(std::span<const std::byte> token, Instant now) {
-  HAWSER_TRY_ASSIGN(tls_, TlsEnd::open(set_.credentials, tls::End::kOpener));
+  HAWSER_TRY_ASSIGN(handshake_, set_.handshakes->open_end(tls::End::kOpener));
   ngtcp2_settings its = settings(now);
   set_token(its, {raw(token.data()), token.size()});
   const ngtcp2_transport_params given = params();
-  const ngtcp2_callbacks table = callbacks(library_);
+  const ngtcp2_callbacks table = callbacks(*handshake_);
   // Its socket has no other connection, so it needs no id of its own.
-  const ngtcp2_cid acceptor = random_id(kFirstIdBytes), own = {};
+  const ngtcp2_cid acceptor = random_id(set_.random, kFirstIdBytes), own = {};
   const ngtcp2_path path = path_of(route_);
   const int error =
       library_.conn_client_new_versioned(&connection_, &acceptor, &own, &path, NGTCP2_PROTO_VER_V1, kCallbacksVersion,
                                          &table, kSettingsVersion, &its, kParamsVersion, &given, nullptr, this);
   if (error != 0) return Status(Code::kUnsupported, base::format("a QUIC connection: {}", library_.strerror(error)));
-  tls_->attach(connection_);
+  handshake_->attach(connection_);
   open_log(acceptor, now);
   note_due();
   return {};
@@ -186,14 +182,14 @@ Result<std::unique_ptr<Connection>> Connection::accept(ConnectionSet& set, Packe
 }
 
 Status Connection::init_acceptor(const First& first, Instant now) {
-  HAWSER_TRY_ASSIGN(tls_, TlsEnd::open(set_.credentials, tls::End::kAcceptor));
+  HAWSER_TRY_ASSIGN(handshake_, set_.handshakes->open_end(tls::End::kAcceptor));
   ngtcp2_settings its = settings(now);
   if (first.asked_id) set_token(its, token_of(first.head));  // It has proven that the address is the opener's.
   ngtcp2_transport_params given = params();
   set_original_id(given, first.asked_id.value_or(first.head.dcid));
   given.retry_scid_present = first.asked_id.has_value() ? 1 : 0;
   if (first.asked_id) given.retry_scid = first.head.dcid;
-  const ngtcp2_callbacks table = callbacks(library_);
+  const ngtcp2_callbacks table = callbacks(*handshake_);
   const ngtcp2_cid own = set_.ids.make();
   given.stateless_reset_token_present = 1;
   std::ranges::copy(set_.ids.token({own.data, own.datalen}), given.stateless_reset_token);
@@ -202,7 +198,7 @@ Status Connection::init_acceptor(const First& first, Instant now) {
                                                        kCallbacksVersion, &table, kSettingsVersion, &its,
                                                        kParamsVersion, &given, nullptr, this);
   if (error != 0) return Status(Code::kUnsupported, base::format("a QUIC connection: {}", library_.strerror(error)));
-  tls_->attach(connection_);
+  handshake_->attach(connection_);
   open_log(given.original_dcid, now);
   add_id(own);
   add_id(first.head.dcid);
@@ -242,7 +238,8 @@ bool Connection::move_to(const Route& route, Instant now) {
 /// opener is where it was until the new address has answered.
 int Connection::path_checked(const ngtcp2_path* path, ngtcp2_path_validation_result result, void* self) {
   auto& connection = *static_cast<Connection*>(self);
-  if (connection.is_opener_ || result != NGTCP2_PATH_VALIDATION_RESULT_SUCCESS) return 0;
+  const bool is_proven = result == NGTCP2_PATH_VALIDATION_RESULT_SUCCESS || planted(Planted::kMovesUnproven);
+  if (connection.is_opener_ || !is_proven) return 0;
   connection.route_ = {.local = address_from(path->local), .remote = address_from(path->remote)};
   return 0;
 }
@@ -261,7 +258,7 @@ void Connection::note_asked(Instant now) {
 void Connection::note_unanswered(Instant now) {
   if (asked_at_ == Instant::max() || state_ != State::kUp) return;
   const Duration patience(static_cast<std::int64_t>(2 * library_.conn_get_pto(connection_)));
-  if (now - asked_at_ >= patience) is_unanswered_ = true;
+  if (now - asked_at_ >= patience && !planted(Planted::kUnansweredKept)) is_unanswered_ = true;
 }
 
 void Connection::on_due(Instant now) {
@@ -281,7 +278,7 @@ void Connection::on_writable(Instant now) {
 
 int Connection::handshake_completed(ngtcp2_conn*, void* self) {
   auto& connection = *static_cast<Connection*>(self);
-  const Status known = connection.tls_->learn();
+  const Status known = connection.handshake_->learn();
   if (!known.ok()) {
     connection.why_ = known;
     return NGTCP2_ERR_CALLBACK_FAILURE;
@@ -296,6 +293,7 @@ int Connection::handshake_completed(ngtcp2_conn*, void* self) {
 Flow& Connection::add_flow(std::int64_t id) {
   flows_.push_back(std::make_unique<Flow>());
   flows_.back()->id = id;
+  flows_.back()->window = first_window();
   return *flows_.back();
 }
 
@@ -311,6 +309,7 @@ int Connection::data_came(ngtcp2_conn* conn, std::uint32_t flags, std::int64_t i
   auto& connection = *static_cast<Connection*>(self);
   const auto found = std::ranges::find_if(connection.flows_, [id](const auto& flow) { return flow->id == id; });
   if (found == connection.flows_.end() || (*found)->is_left) {
+    if (planted(Planted::kPastUnread)) return 0;
     connection.library_.conn_extend_max_offset(conn, size);  // It is read past, so that the peer comes to its end.
     static_cast<void>(connection.library_.conn_extend_max_stream_offset(conn, id, size));
     return 0;
@@ -338,7 +337,7 @@ int Connection::stream_reset(ngtcp2_conn*, std::int64_t id, std::uint64_t, std::
   for (const auto& flow : connection.flows_) {
     if (flow->id != id) continue;
     flow->reset = disconnected("the peer has reset the stream");
-    flow->is_readable = flow->is_writable = true;
+    flow->is_readable = flow->is_writable = !planted(Planted::kResetUntold);
   }
   return 0;
 }
@@ -370,7 +369,7 @@ void Connection::forget_ids() {
 
 int Connection::make_id(ngtcp2_conn*, ngtcp2_cid* id, std::uint8_t* token, std::size_t size, void* self) {
   auto& connection = *static_cast<Connection*>(self);
-  *id = size == kIdBytes ? connection.set_.ids.make() : random_id(size);
+  *id = size == kIdBytes ? connection.set_.ids.make() : random_id(connection.set_.random, size);
   std::ranges::copy(connection.set_.ids.token({id->data, id->datalen}), token);
   connection.add_id(*id);
   return 0;
@@ -395,7 +394,8 @@ int Connection::drop_id(ngtcp2_conn*, const ngtcp2_cid* id, void* self) {
 ngtcp2_ssize Connection::write_one(Flow* flow, std::span<std::byte> room, Route* route, Instant now) {
   const std::span<const std::byte> next =
       flow != nullptr ? flow->out.from(flow->out_sent) : std::span<const std::byte>();
-  const bool is_last = flow != nullptr && flow->is_ending && flow->out_sent + next.size() == flow->out.size();
+  const bool is_last = flow != nullptr && flow->is_ending &&
+                       (flow->out_sent + next.size() == flow->out.size() || planted(Planted::kEndEarly));
   const ngtcp2_vec part = {.base = const_cast<std::uint8_t*>(raw(next.data())), .len = next.size()};
   ngtcp2_path_storage where = {};
   where.path.local.addr = reinterpret_cast<ngtcp2_sockaddr*>(&where.local_addrbuf);
@@ -461,11 +461,12 @@ void Connection::tell_room() {
     if (!flow->wants_room || flow->out_sent < flow->out.size() || flow->out.size() >= Flow::kUnackedMax) continue;
     if (library_.conn_get_max_stream_data_left(connection_, flow->id) == 0) continue;
     flow->wants_room = false;
-    flow->is_writable = true;
+    flow->is_writable = !planted(Planted::kRoomUntold);
   }
 }
 
 void Connection::note_due() {
+  if (planted(Planted::kDueForgotten) && state_ == State::kUp && due_ != Instant::max()) return;
   const ngtcp2_tstamp at = state_ == State::kEnded ? UINT64_MAX : library_.conn_get_expiry(connection_);
   due_ = at >= static_cast<ngtcp2_tstamp>(INT64_MAX) ? Instant::max() : Instant::from_ns(static_cast<std::int64_t>(at));
 }
@@ -512,24 +513,39 @@ std::size_t Connection::write(Flow& flow, std::span<const iovec> parts, Instant 
 std::size_t Connection::read(Flow& flow, std::span<const iovec> parts) {
   const std::size_t bytes = flow.in.take(parts);
   if (bytes == 0 || state_ == State::kEnded) return bytes;
-  if (!flow.is_over) static_cast<void>(library_.conn_extend_max_stream_offset(connection_, flow.id, bytes));
+  give_credit(flow, bytes);
   note_taken(bytes);
   if (qlog_ != nullptr) qlog_->moved(flow.id, bytes, false);
   is_dirty = true;
   return bytes;
 }
 
+/// What was read makes room for as much, which the peer hears once that is worth a frame. Then its window gets twice as
+/// wide, up to `stream_window`. ngtcp2 can do that by itself. But 0.12 tells a peer of a wider window and forgets it,
+/// where the frame does not fit into a datagram at once, and then ends the connection of a peer that makes use of it.
+void Connection::give_credit(Flow& flow, std::size_t bytes) {
+  flow.credit += bytes;
+  if (flow.is_over || 2 * flow.credit < flow.window || planted(Planted::kStreamCreditKept)) return;
+  const std::uint64_t wider = std::min(flow.window, std::max(options_.stream_window, flow.window) - flow.window);
+  flow.window += wider;
+  static_cast<void>(
+      library_.conn_extend_max_stream_offset(connection_, flow.id, std::exchange(flow.credit, 0) + wider));
+}
+
+std::uint64_t Connection::first_window() const { return is_opener_ ? kOpenersWindow : kAcceptorsWindow; }
+
 void Connection::trust() {
   if (is_trusted_ || state_ == State::kEnded) return;
   is_trusted_ = true;
-  library_.conn_extend_max_offset(connection_, owed_);
-  owed_ = 0;
+  const std::size_t paid = std::min<std::size_t>(owed_, options_.unread_max);
+  library_.conn_extend_max_offset(connection_, paid);
+  owed_ -= paid;
   is_dirty = true;
 }
 
 void Connection::note_came(std::size_t bytes) {
   unread_ += bytes;
-  if (is_trusted_ && unread_ <= options_.unread_max) {
+  if (is_trusted_ && (unread_ <= options_.unread_max || planted(Planted::kUnreadUnbounded))) {
     library_.conn_extend_max_offset(connection_, bytes);
   } else {
     owed_ += bytes;
@@ -540,7 +556,7 @@ void Connection::note_taken(std::size_t bytes) {
   unread_ -= bytes;
   const std::size_t paid = std::min(owed_, bytes);
   owed_ -= paid;
-  if (paid > 0) library_.conn_extend_max_offset(connection_, paid);
+  if (paid > 0 && !planted(Planted::kCreditKept)) library_.conn_extend_max_offset(connection_, paid);
 }
 
 void Connection::leave(Flow& flow, bool abort, Instant now) {
@@ -548,8 +564,14 @@ void Connection::leave(Flow& flow, bool abort, Instant now) {
   flow.is_left = true;
   flow.user = nullptr;
   if (state_ != State::kUp) return drop_over();
-  note_taken(flow.in.size());
+  const std::size_t unread = flow.in.size();
   flow.in.clear();
+  // A window that was full of it opens again: the peer may have more to say before its end.
+  flow.credit += unread;
+  if (!flow.is_over && !planted(Planted::kLeftUnread)) {
+    static_cast<void>(library_.conn_extend_max_stream_offset(connection_, flow.id, std::exchange(flow.credit, 0)));
+  }
+  note_taken(unread);
   if (abort) {
     static_cast<void>(library_.shutdown_stream(connection_, flow.id, kCodeAborted));
     flow.is_end_sent = flow.is_ending = true;
@@ -581,7 +603,7 @@ void Connection::end(const Status& why) {
     if (flow->reset.ok() && !flow->has_ended) flow->reset = why.ok() ? disconnected("the peer has closed") : why;
     flow->is_readable = flow->is_writable = true;
   }
-  forget_ids();
+  if (!planted(Planted::kIdsKept)) forget_ids();
   drop_over();
   set_.user.on_state(*this);
 }
@@ -613,8 +635,7 @@ Status Connection::why_closed() const {
   }
   const std::string_view reason(reinterpret_cast<const char*>(error.reason), error.reasonlen);
   if ((error.error_code & ~0xffull) == NGTCP2_CRYPTO_ERROR) {
-    const char* const alert =
-        set_.credentials->gnutls().alert_get_name(static_cast<gnutls_alert_description_t>(error.error_code & 0xff));
+    const char* const alert = set_.handshakes->alert_name(static_cast<std::uint8_t>(error.error_code & 0xff));
     return Status(Code::kDenied, base::format("QUIC handshake: the peer says '{}'", alert == nullptr ? "?" : alert))
         .with_scope(Scope::kPath);
   }
@@ -633,10 +654,11 @@ void Connection::fail_by(int error, Instant now) {
     return end(Status(Code::kTimedOut, "nobody answered the QUIC handshake in time").with_scope(Scope::kPath));
   }
   Status why = why_;
+  if (error == NGTCP2_ERR_NO_VIABLE_PATH) why = disconnected("the peer does not answer at its new address");
   if (error == NGTCP2_ERR_CRYPTO) {
     const std::uint8_t alert = library_.conn_get_tls_alert(connection_);
     say_close(library_.close_by_alert(alert), now);
-    const char* const name = set_.credentials->gnutls().alert_get_name(static_cast<gnutls_alert_description_t>(alert));
+    const char* const name = set_.handshakes->alert_name(alert);
     why = Status(Code::kDenied, base::format("QUIC handshake: {}", name == nullptr ? "it failed" : name));
   } else {
     say_close(library_.close_by_error(error), now);
@@ -649,7 +671,7 @@ void Connection::fail_by(int error, Instant now) {
 
 std::string Connection::describe() const {
   return base::format("{} - {}{}", base::to_string(route_.local), base::to_string(route_.remote),
-                      state_ == State::kUp ? " (" + tls_->describe() + ")" : "");
+                      state_ == State::kUp ? " (" + handshake_->describe() + ")" : "");
 }
 
 Qlog::Metrics Connection::metrics() const {

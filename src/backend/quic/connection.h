@@ -22,11 +22,12 @@
 
 #include "backend/quic/byte_queue.h"
 #include "backend/quic/connection_ids.h"
+#include "backend/quic/handshake_end.h"
 #include "backend/quic/ngtcp2_library.h"
 #include "backend/quic/packet_batch.h"
 #include "backend/quic/qlog.h"
+#include "backend/quic/random_source.h"
 #include "backend/quic/route.h"
-#include "backend/quic/tls_end.h"
 
 namespace hawser::backend::quic {
 
@@ -56,7 +57,9 @@ struct Flow {
   ByteQueue out;             ///< The peer has not acknowledged these bytes.
   std::size_t out_sent = 0;  ///< So much of it was sent.
   ByteQueue in;
-  bool is_ending = false;  ///< Its user sends no more: an end follows the last byte.
+  std::uint64_t window = 0;  ///< Bytes that the peer may send ahead of the reader.
+  std::uint64_t credit = 0;  ///< What was read and the peer does not know of.
+  bool is_ending = false;    ///< Its user sends no more: an end follows the last byte.
   bool is_end_sent = false;
   bool has_ended = false;  ///< The peer sends no more.
   bool is_left = false;    ///< Its user is gone.
@@ -91,10 +94,11 @@ class ConnectionUser {
 /// What all connections of an agent share.
 struct ConnectionSet {
   const Ngtcp2& library;
-  std::shared_ptr<const TlsCredentials> credentials;
+  std::shared_ptr<const Handshakes> handshakes;
   ConnectionUser& user;
+  RandomSource& random = secure_random();
   PacketBatch::Buffer spare = {};
-  ConnectionIds ids = {};
+  ConnectionIds ids = ConnectionIds(random);
 };
 
 class Connection {
@@ -159,7 +163,7 @@ class Connection {
   void close(Instant now, bool abort);
 
   std::span<std::unique_ptr<Flow>> flows() { return flows_; }
-  const TlsEnd& tls() const { return *tls_; }
+  const HandshakeEnd& handshake() const { return *handshake_; }
   std::string describe() const;
   std::string condition() const;
   /// Whether `settle` has to be called.
@@ -178,6 +182,8 @@ class Connection {
   void note_heard();
   void note_asked(Instant now);
   void note_unanswered(Instant now);
+  std::uint64_t first_window() const;
+  void give_credit(Flow& flow, std::size_t bytes);
   void note_came(std::size_t bytes);
   void note_taken(std::size_t bytes);
   void tell_room();
@@ -192,7 +198,7 @@ class Connection {
   void drop_over();
 
   // Callbacks of ngtcp2.
-  static ngtcp2_callbacks callbacks(const Ngtcp2& library);
+  static ngtcp2_callbacks callbacks(const HandshakeEnd& handshake);
   static int handshake_completed(ngtcp2_conn*, void* self);
   static int stream_opened(ngtcp2_conn*, std::int64_t id, void* self);
   static int data_came(ngtcp2_conn*, std::uint32_t flags, std::int64_t id, std::uint64_t offset,
@@ -217,7 +223,7 @@ class Connection {
   bool is_opener_ = false;
   State state_ = State::kShaking;
   Status why_;
-  std::unique_ptr<TlsEnd> tls_;
+  std::unique_ptr<HandshakeEnd> handshake_;
   ngtcp2_conn* connection_ = nullptr;
   std::vector<std::unique_ptr<Flow>> flows_;
   std::vector<std::string> ids_;

@@ -14,7 +14,7 @@ constexpr std::uint8_t kLongHeader = 0x80;
 
 }  // namespace
 
-ConnectionIds::ConnectionIds() { randombytes_buf(key_.data(), key_.size()); }
+ConnectionIds::ConnectionIds(RandomSource& random) : random_(random) { random_.fill(key_); }
 
 void ConnectionIds::mac(std::uint8_t purpose, std::span<const std::uint8_t> bytes, std::span<std::uint8_t> to) const {
   std::array<std::uint8_t, crypto_generichash_BYTES> whole;
@@ -30,7 +30,7 @@ ngtcp2_cid ConnectionIds::make() const {
   ngtcp2_cid id = {};
   id.datalen = kIdBytes;
   const std::span<std::uint8_t> bytes(id.data, kIdBytes);
-  randombytes_buf(bytes.data(), kRandomBytes);
+  random_.fill(bytes.first(kRandomBytes));
   mac(kOfIds, bytes.first(kRandomBytes), bytes.subspan(kRandomBytes));
   return id;
 }
@@ -55,7 +55,7 @@ std::size_t ConnectionIds::answer(const Ngtcp2& library, std::span<const std::by
   const std::span<const std::uint8_t> id = bytes.subspan(1, kIdBytes);
   if ((bytes.front() & kLongHeader) != 0 || !is_own(id)) return 0;
   std::array<std::uint8_t, kAnswerBytes - NGTCP2_STATELESS_RESET_TOKENLEN> noise;
-  randombytes_buf(noise.data(), noise.size());
+  random_.fill(noise);
   const ngtcp2_ssize size = library.pkt_write_stateless_reset(reinterpret_cast<std::uint8_t*>(to.data()), kAnswerBytes,
                                                               token(id).data(), noise.data(), noise.size());
   return size > 0 ? static_cast<std::size_t>(size) : 0;

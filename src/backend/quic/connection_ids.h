@@ -14,6 +14,7 @@
 #include <span>
 
 #include "backend/quic/ngtcp2_library.h"
+#include "backend/quic/random_source.h"
 
 namespace hawser::backend::quic {
 
@@ -26,7 +27,8 @@ class ConnectionIds {
   /// Bytes of an answer. It answers longer datagrams only, so two that forgot each other come to an end.
   static constexpr std::size_t kAnswerBytes = 43;
 
-  ConnectionIds();
+  /// Its key is made of `random`, and later the ids are.
+  explicit ConnectionIds(RandomSource& random);
 
   ngtcp2_cid make() const;
   bool is_own(std::span<const std::uint8_t> id) const;
@@ -38,6 +40,7 @@ class ConnectionIds {
  private:
   void mac(std::uint8_t purpose, std::span<const std::uint8_t> bytes, std::span<std::uint8_t> to) const;
 
+  RandomSource& random_;
   std::array<std::uint8_t, 32> key_;
 };
 

@@ -29,8 +29,28 @@ class ConnectionIdsTest : public testing::Test {
   }
 };
 
+/// 1, 2, 3, ...
+class Counting final : public RandomSource {
+ public:
+  void fill(std::span<std::uint8_t> bytes) override {
+    for (std::uint8_t& byte : bytes) byte = ++last_;
+  }
+
+ private:
+  std::uint8_t last_ = 0;
+};
+
+TEST_F(ConnectionIdsTest, AllOfThemFollowsFromTheRandomSource) {
+  Counting one, two;
+  const ConnectionIds ids(one), same(two);
+  const ngtcp2_cid id = ids.make(), again = same.make();
+  EXPECT_TRUE(std::ranges::equal(bytes_of(id), bytes_of(again)));
+  EXPECT_EQ(ids.token(bytes_of(id)), same.token(bytes_of(id)));
+  EXPECT_TRUE(same.is_own(bytes_of(id)));
+}
+
 TEST_F(ConnectionIdsTest, AreItsOwnAndNoTwoAlike) {
-  const ConnectionIds ids, others;
+  const ConnectionIds ids(secure_random()), others(secure_random());
   const ngtcp2_cid one = ids.make(), two = ids.make();
   EXPECT_FALSE(std::ranges::equal(bytes_of(one), bytes_of(two)));
   EXPECT_TRUE(ids.is_own(bytes_of(one)));
@@ -44,7 +64,7 @@ TEST_F(ConnectionIdsTest, AreItsOwnAndNoTwoAlike) {
 }
 
 TEST_F(ConnectionIdsTest, ATokenIsOfOneIdAndOneAcceptor) {
-  const ConnectionIds ids, others;
+  const ConnectionIds ids(secure_random()), others(secure_random());
   const ngtcp2_cid one = ids.make(), two = ids.make();
   EXPECT_EQ(ids.token(bytes_of(one)), ids.token(bytes_of(one)));
   EXPECT_NE(ids.token(bytes_of(one)), ids.token(bytes_of(two)));
@@ -52,7 +72,7 @@ TEST_F(ConnectionIdsTest, ATokenIsOfOneIdAndOneAcceptor) {
 }
 
 TEST_F(ConnectionIdsTest, OnlyLongerDatagramsOfConnectionsThatItHadAreAnswered) {
-  const ConnectionIds ids, others;
+  const ConnectionIds ids(secure_random()), others(secure_random());
   const ngtcp2_cid id = ids.make();
   EXPECT_EQ(answered(ids, datagram(id, ConnectionIds::kAnswerBytes)), 0u) << "an answer to an answer";
   EXPECT_EQ(answered(ids, datagram(id, ConnectionIds::kAnswerBytes + 1)), ConnectionIds::kAnswerBytes);

@@ -60,7 +60,7 @@ QuicNetwork::QuicNetwork(const QuicOptions& options, std::shared_ptr<FdLedger> l
       epoll_(std::move(epoll)),
       locator_(std::move(locator)),
       rules_(rules),
-      set_{.library = credentials->library(), .credentials = credentials, .user = *this},
+      set_{.library = credentials->library(), .handshakes = credentials, .user = *this},
       doorkeeper_(credentials->library(), rules),
       strangers_budget_(base::random_id128().lo),
       forgotten_budget_(base::random_id128().lo),

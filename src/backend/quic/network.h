@@ -27,6 +27,7 @@
 #include "backend/quic/connection.h"
 #include "backend/quic/doorkeeper.h"
 #include "backend/quic/options.h"
+#include "backend/quic/tls_end.h"
 #include "backend/quic/udp_socket.h"
 #include "backend/stream/handshake_share.h"
 #include "backend/stream/stream.h"

@@ -42,6 +42,7 @@ Result<Ngtcp2> open_both() {
   }
 #define HAWSER_NGTCP2_BIND(name) core.bind("ngtcp2_" #name, &table.name, &missing);
   HAWSER_NGTCP2_FUNCTIONS(HAWSER_NGTCP2_BIND)
+  HAWSER_NGTCP2_HANDSHAKE_FUNCTIONS(HAWSER_NGTCP2_BIND)
 #undef HAWSER_NGTCP2_BIND
 #define HAWSER_NGTCP2_BIND(member, name) core.bind("ngtcp2_" #name, &table.member, &missing);
   HAWSER_NGTCP2_VERSION_FUNCTIONS(HAWSER_NGTCP2_BIND)

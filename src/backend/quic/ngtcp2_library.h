@@ -52,6 +52,24 @@ namespace hawser::backend::quic {
   X(transport_params_default_versioned)    \
   X(version)
 
+// Of the core, what a handshake without GnuTLS needs: the simulator's.
+#define HAWSER_NGTCP2_HANDSHAKE_FUNCTIONS(X) \
+  X(conn_encode_local_transport_params)      \
+  X(conn_get_dcid)                           \
+  X(conn_get_tls_native_handle)              \
+  X(conn_initiate_key_update)                \
+  X(conn_install_initial_key)                \
+  X(conn_install_rx_handshake_key)           \
+  X(conn_install_rx_key)                     \
+  X(conn_install_tx_handshake_key)           \
+  X(conn_install_tx_key)                     \
+  X(conn_set_crypto_ctx)                     \
+  X(conn_set_initial_crypto_ctx)             \
+  X(conn_set_retry_aead)                     \
+  X(conn_set_tls_alert)                      \
+  X(conn_submit_crypto_data)                 \
+  X(pkt_write_retry)
+
 #define HAWSER_NGTCP2_CRYPTO_FUNCTIONS(X) \
   X(client_initial_cb)                    \
   X(decrypt_cb)                           \
@@ -74,6 +92,7 @@ namespace hawser::backend::quic {
 struct Ngtcp2 {
 #define HAWSER_NGTCP2_MEMBER(name) decltype(&ngtcp2_##name) name = nullptr;
   HAWSER_NGTCP2_FUNCTIONS(HAWSER_NGTCP2_MEMBER)
+  HAWSER_NGTCP2_HANDSHAKE_FUNCTIONS(HAWSER_NGTCP2_MEMBER)
 #undef HAWSER_NGTCP2_MEMBER
 #define HAWSER_NGTCP2_MEMBER(member, name) decltype(&ngtcp2_##name) member = nullptr;
   HAWSER_NGTCP2_VERSION_FUNCTIONS(HAWSER_NGTCP2_MEMBER)

@@ -28,7 +28,9 @@ namespace hawser::backend::quic {
   X(close_set_application, connection_close_error_set_application_error)   \
   X(close_set_error, connection_close_error_set_transport_error_liberr)    \
   X(conn_get_close, conn_get_connection_close_error)                       \
-  X(conn_get_figures, conn_get_conn_stat_versioned)
+  X(conn_get_figures, conn_get_conn_stat_versioned)                        \
+  X(conn_set_remote_params, conn_decode_remote_transport_params)           \
+  X(conn_set_shaken, conn_handshake_completed)
 
 /// The oldest library that serves; each 0.x has an interface of its own.
 inline constexpr int kLeastNumber = NGTCP2_VERSION_NUM;
@@ -42,6 +44,9 @@ inline constexpr int kFiguresVersion = NGTCP2_CONN_STAT_VERSION;
 
 using CloseError = ngtcp2_connection_close_error;
 using ConnectionFigures = ngtcp2_conn_stat;
+using CryptoLevel = ngtcp2_crypto_level;
+inline constexpr CryptoLevel kInitialLevel = NGTCP2_CRYPTO_LEVEL_INITIAL;
+inline constexpr CryptoLevel kHandshakeLevel = NGTCP2_CRYPTO_LEVEL_HANDSHAKE;
 inline constexpr auto kApplicationClose = NGTCP2_CONNECTION_CLOSE_ERROR_CODE_TYPE_APPLICATION;
 
 inline std::span<const std::uint8_t> token_of(const ngtcp2_pkt_hd& head) { return {head.token.base, head.token.len}; }
@@ -63,13 +68,15 @@ int on_path_validation(ngtcp2_conn*, std::uint32_t, const ngtcp2_path* path, ngt
 
 #else
 
-#define HAWSER_NGTCP2_VERSION_FUNCTIONS(X)              \
-  X(close_default, ccerr_default)                       \
-  X(close_set_alert, ccerr_set_tls_alert)               \
-  X(close_set_application, ccerr_set_application_error) \
-  X(close_set_error, ccerr_set_liberr)                  \
-  X(conn_get_close, conn_get_ccerr)                     \
-  X(conn_get_figures, conn_get_conn_info_versioned)
+#define HAWSER_NGTCP2_VERSION_FUNCTIONS(X)                               \
+  X(close_default, ccerr_default)                                        \
+  X(close_set_alert, ccerr_set_tls_alert)                                \
+  X(close_set_application, ccerr_set_application_error)                  \
+  X(close_set_error, ccerr_set_liberr)                                   \
+  X(conn_get_close, conn_get_ccerr)                                      \
+  X(conn_get_figures, conn_get_conn_info_versioned)                      \
+  X(conn_set_remote_params, conn_decode_and_set_remote_transport_params) \
+  X(conn_set_shaken, conn_tls_handshake_completed)
 
 inline constexpr int kLeastNumber = 0x010b00;
 inline constexpr const char* kLeastText = "1.11.0";
@@ -83,6 +90,9 @@ inline constexpr int kFiguresVersion = NGTCP2_CONN_INFO_V1;
 
 using CloseError = ngtcp2_ccerr;
 using ConnectionFigures = ngtcp2_conn_info;
+using CryptoLevel = ngtcp2_encryption_level;
+inline constexpr CryptoLevel kInitialLevel = NGTCP2_ENCRYPTION_LEVEL_INITIAL;
+inline constexpr CryptoLevel kHandshakeLevel = NGTCP2_ENCRYPTION_LEVEL_HANDSHAKE;
 inline constexpr auto kApplicationClose = NGTCP2_CCERR_TYPE_APPLICATION;
 
 inline std::span<const std::uint8_t> token_of(const ngtcp2_pkt_hd& head) { return {head.token, head.tokenlen}; }

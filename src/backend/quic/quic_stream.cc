@@ -17,7 +17,7 @@ void QuicStream::begin(Flow* flow) {
   if (flow == nullptr) {
     return fail(Status(Code::kBusy, "the peer takes no further stream in this connection").with_scope(Scope::kPath));
   }
-  auto number = member_->connection->tls().binding(flow->id);
+  auto number = member_->connection->handshake().binding(flow->id);
   if (!number) return fail(number.error().with_scope(Scope::kPath));
   binding_ = *number;
   flow_ = flow;
@@ -80,7 +80,7 @@ std::uint64_t QuicStream::source() const { return member_ == nullptr ? 0 : membe
 
 std::span<const std::byte> QuicStream::peer_key() const {
   if (member_ == nullptr || flow_ == nullptr) return {};
-  return member_->connection->tls().peer_key();
+  return member_->connection->handshake().peer_key();
 }
 
 std::span<const std::byte> QuicStream::binding() const {

@@ -14,6 +14,7 @@
 
 #include "backend/quic/connection.h"
 #include "backend/quic/doorkeeper.h"
+#include "backend/quic/tls_end.h"
 #include "base/rng.h"
 #include "tls/key_pair.h"
 
@@ -34,7 +35,7 @@ class TestPair {
         : pair_(pair),
           index_(index),
           keys(tls::KeyPair::make()),
-          set{.library = *ngtcp2().value(), .credentials = TlsCredentials::make(keys).value(), .user = *this} {}
+          set{.library = *ngtcp2().value(), .handshakes = TlsCredentials::make(keys).value(), .user = *this} {}
     void on_state(Connection&) override { ++states; }
     void on_opened(Connection&, Flow& flow) override { opened.push_back(&flow); }
     void on_id(Connection&, std::string_view, bool is_added) override { ids += is_added ? 1 : -1; }

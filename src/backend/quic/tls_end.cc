@@ -37,6 +37,15 @@ TlsCredentials::~TlsCredentials() {
   if (priority_ != nullptr) gnutls().priority_deinit(priority_);
 }
 
+Result<std::unique_ptr<HandshakeEnd>> TlsCredentials::open_end(tls::End end) const {
+  HAWSER_TRY_ASSIGN(std::unique_ptr<HandshakeEnd> opened, TlsEnd::open(shared_from_this(), end));
+  return opened;
+}
+
+const char* TlsCredentials::alert_name(std::uint8_t alert) const {
+  return gnutls().alert_get_name(static_cast<gnutls_alert_description_t>(alert));
+}
+
 Result<std::unique_ptr<TlsEnd>> TlsEnd::open(std::shared_ptr<const TlsCredentials> credentials, tls::End end) {
   std::unique_ptr<TlsEnd> opened(new TlsEnd(std::move(credentials)));
   HAWSER_TRY(opened->init(end));
@@ -66,6 +75,22 @@ Status TlsEnd::init(tls::End end) {
       is_opener ? crypto.gnutls_configure_client_session(session_) : crypto.gnutls_configure_server_session(session_);
   if (configured != 0) return Status(Code::kUnsupported, "GnuTLS has no functions for QUIC: 3.7.2 or later is needed");
   return {};
+}
+
+void TlsEnd::add_callbacks(ngtcp2_callbacks& table) const {
+  const Ngtcp2::Crypto& crypto = credentials_->library().crypto;
+  table.client_initial = crypto.client_initial_cb;
+  table.recv_client_initial = crypto.recv_client_initial_cb;
+  table.recv_crypto_data = crypto.recv_crypto_data_cb;
+  table.encrypt = crypto.encrypt_cb;
+  table.decrypt = crypto.decrypt_cb;
+  table.hp_mask = crypto.hp_mask_cb;
+  table.recv_retry = crypto.recv_retry_cb;
+  table.update_key = crypto.update_key_cb;
+  table.delete_crypto_aead_ctx = crypto.delete_crypto_aead_ctx_cb;
+  table.delete_crypto_cipher_ctx = crypto.delete_crypto_cipher_ctx_cb;
+  table.get_path_challenge_data = crypto.get_path_challenge_data_cb;
+  table.version_negotiation = crypto.version_negotiation_cb;
 }
 
 void TlsEnd::attach(ngtcp2_conn* connection) {

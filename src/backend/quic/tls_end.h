@@ -14,6 +14,7 @@
 
 #include <hawser/status.h>
 
+#include "backend/quic/handshake_end.h"
 #include "backend/quic/ngtcp2_library.h"
 #include "tls/credentials.h"
 #include "tls/key_pair.h"
@@ -22,13 +23,16 @@
 namespace hawser::backend::quic {
 
 /// An agent's credentials for all its QUIC connections.
-class TlsCredentials {
+class TlsCredentials final : public Handshakes, public std::enable_shared_from_this<TlsCredentials> {
  public:
   /// Errors: kUnsupported (GnuTLS or ngtcp2 is missing, or the system's policy forbids what is needed).
   static Result<std::shared_ptr<const TlsCredentials>> make(const tls::KeyPair& keys);
   TlsCredentials(const TlsCredentials&) = delete;
   TlsCredentials& operator=(const TlsCredentials&) = delete;
-  ~TlsCredentials();
+  ~TlsCredentials() override;
+
+  Result<std::unique_ptr<HandshakeEnd>> open_end(tls::End end) const override;
+  const char* alert_name(std::uint8_t alert) const override;
 
   const tls::Gnutls& gnutls() const { return base_->library(); }
   const Ngtcp2& library() const { return library_; }
@@ -44,23 +48,22 @@ class TlsCredentials {
   gnutls_priority_t priority_ = nullptr;
 };
 
-class TlsEnd {
+class TlsEnd final : public HandshakeEnd {
  public:
   static Result<std::unique_ptr<TlsEnd>> open(std::shared_ptr<const TlsCredentials> credentials, tls::End end);
-  ~TlsEnd();
+  ~TlsEnd() override;
   TlsEnd(const TlsEnd&) = delete;
   TlsEnd& operator=(const TlsEnd&) = delete;
 
-  void attach(ngtcp2_conn* connection);
-  /// Once the handshake is through. kDenied: the peer showed no certificate of Ed25519.
-  Status learn();
+  void add_callbacks(ngtcp2_callbacks& table) const override;
+  void attach(ngtcp2_conn* connection) override;
+  /// kDenied: the peer showed no certificate of Ed25519.
+  Status learn() override;
 
-  /// The key that the peer proved to have.
-  const tls::PublicKey& peer_key() const { return peer_key_; }
-  /// A number that only the two ends of this connection know, another one for each stream (RFC 5705).
-  Result<std::array<std::byte, 32>> binding(std::int64_t stream) const;
-  /// For people: version and algorithms.
-  std::string describe() const;
+  const tls::PublicKey& peer_key() const override { return peer_key_; }
+  /// RFC 5705.
+  Result<std::array<std::byte, 32>> binding(std::int64_t stream) const override;
+  std::string describe() const override;
 
  private:
   explicit TlsEnd(std::shared_ptr<const TlsCredentials> credentials) : credentials_(std::move(credentials)) {}

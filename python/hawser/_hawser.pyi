@@ -1057,8 +1057,11 @@ class Agent:
     def take_event(self) -> PeerEvent | None:
         """The oldest news of a peer, or None."""
 
-    def open_channel(self, channel: int, credit: int = 64) -> None:
-        """Lets peers send on a channel (16 or above)."""
+    def open_channel(self, channel: int, credit: int = 64, priority: str = "realtime") -> None:
+        """
+        Lets peers send on a channel (16 or above). Messages of a more urgent class (critical, realtime, bulk) do not
+        wait for those of others.
+        """
 
     def take_message(self, channel: int) -> Message | None:
         """The oldest message of a channel, or None."""

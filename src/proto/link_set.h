@@ -2,6 +2,7 @@
 
 // LinkSet: the links of one session, one for each class of messages (Priority). Each has numbers, acknowledgements and
 // a replay of its own, so a message waits for none of a less urgent class. Of what waits, the more urgent goes first.
+// But after kOvertakingMax messages that went before a less urgent one, that one goes: none waits for ever.
 //
 // Thread rule: one thread at a time. Lifetime: as for LinkSender.
 
@@ -20,6 +21,8 @@
 
 namespace hawser::proto {
 
+inline constexpr std::uint32_t kOvertakingMax = 64;
+
 class LinkSet {
  public:
   using Numbers = std::array<std::uint64_t, wire::kClasses>;  ///< One of each class.
@@ -32,19 +35,26 @@ class LinkSet {
   wire::Place next(Priority priority) const {
     return {.priority = priority, .seq = out_[wire::index_of(priority)].next_seq()};
   }
-  /// It may be offered to the path directly: the path is lossless, and nothing as urgent or more waits for room in it.
+  /// It may be offered to the path directly: the path is lossless, and nothing that goes first waits for room in it.
   bool can_pass(Priority priority) const {
     for (std::size_t each = 0; each <= wire::index_of(priority); ++each) {
       if (!out_[each].can_pass()) return false;
     }
-    return true;
+    return overtaken_ < kOvertakingMax;
+  }
+  /// The path took message next(priority) directly. Only after can_pass().
+  void pass(Priority priority) {
+    out(priority).pass();
+    note_sent(priority);
   }
   /// The class of the message that is to be sent next; nothing: none waits.
   std::optional<Priority> first_pending() const {
-    for (std::size_t each = 0; each < wire::kClasses; ++each) {
-      if (!out_[each].pending().empty()) return static_cast<Priority>(each);
-    }
-    return std::nullopt;
+    return overtaken_ < kOvertakingMax ? most_urgent_pending() : least_urgent_pending();
+  }
+  /// The path took the oldest message of that class that waited.
+  void sent(Priority priority) {
+    out(priority).sent();
+    note_sent(priority);
   }
   /// Messages kept, of all classes.
   std::size_t kept() const {
@@ -78,7 +88,25 @@ class LinkSet {
   }
 
  private:
+  std::optional<Priority> most_urgent_pending() const {
+    for (std::size_t each = 0; each < wire::kClasses; ++each) {
+      if (!out_[each].pending().empty()) return static_cast<Priority>(each);
+    }
+    return std::nullopt;
+  }
+  std::optional<Priority> least_urgent_pending() const {
+    for (std::size_t each = wire::kClasses; each-- > 0;) {
+      if (!out_[each].pending().empty()) return static_cast<Priority>(each);
+    }
+    return std::nullopt;
+  }
+  void note_sent(Priority priority) {
+    const std::optional<Priority> last = least_urgent_pending();
+    overtaken_ = last && *last > priority ? overtaken_ + 1 : 0;
+  }
+
   std::array<LinkSender, wire::kClasses> out_;
+  std::uint32_t overtaken_ = 0;  ///< So many went in a row while a less urgent one waited.
   std::array<LinkReceiver, wire::kClasses> in_;
 };
 

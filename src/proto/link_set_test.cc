@@ -21,7 +21,7 @@ std::string drain(LinkSet& links) {
   std::string all;
   while (const auto priority = links.first_pending()) {
     all += std::string(base::as_text(links.out(*priority).pending())) + ' ';
-    links.out(*priority).sent();
+    links.sent(*priority);
   }
   return all;
 }
@@ -60,6 +60,29 @@ TEST(LinkSet, PassesByWhatIsLessUrgentAlone) {
   EXPECT_FALSE(links.can_pass(kBulk));
   EXPECT_EQ(drain(links), "r1 ");
   EXPECT_TRUE(links.can_pass(kBulk));
+}
+
+TEST(LinkSet, NoneWaitsForEver) {
+  LinkSet links;
+  ASSERT_TRUE(push(links, kBulk, "b1"));
+  std::uint32_t before = 0;
+  for (; before < 2 * kOvertakingMax && links.out(kBulk).pending().size() > 0; ++before) {
+    ASSERT_TRUE(push(links, kUsual, "r"));
+    links.sent(*links.first_pending());
+  }
+  EXPECT_EQ(before, kOvertakingMax + 1);
+}
+
+TEST(LinkSet, WhatPassesOvertakesToo) {
+  LinkSet links;
+  links.set_lossless(true);
+  ASSERT_TRUE(push(links, kBulk, "b1"));
+  std::uint32_t passed = 0;
+  for (; passed < 2 * kOvertakingMax && links.can_pass(kUrgent); ++passed) links.pass(kUrgent);
+  EXPECT_EQ(passed, kOvertakingMax);
+  EXPECT_EQ(links.first_pending(), kBulk);
+  links.sent(kBulk);
+  EXPECT_TRUE(links.can_pass(kUrgent));
 }
 
 TEST(LinkSet, AFullClassLeavesRoomForOthers) {

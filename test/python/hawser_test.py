@@ -273,6 +273,12 @@ def test_messages_events_and_signals(pair):
     assert eventually(lambda: two.take_message(17)).data == b"first"
     message = eventually(lambda: two.take_message(17))
     assert (message.data, message.channel, message.peer.name) == (b"second", 17, "one")
+    two.open_channel(18, priority="bulk")
+    two.open_channel(18, 4, "bulk")  # Once more is no other one.
+    with pytest.raises(hawser.InvalidError, match="another class"):
+        two.open_channel(18)
+    one.peer.send(18, b"a large one")
+    assert eventually(lambda: two.take_message(18)).data == b"a large one"
     one.peer.notify("plain")
     assert eventually(two.take_notification).text == "plain"
     assert eventually(two.take_event).kind in ("up", "card_changed")
@@ -600,7 +606,7 @@ def test_wrong_values(pair):
         lambda: plan.submit(deadline="soon"), lambda: plan.submit(priority="urgent"), lambda: plan.submit(signal=5),
         lambda: plan.submit(signal=(region.range(0, 8), 1)), lambda: plan.submit(done=(region.range(4, 8), 1)),
         lambda: plan.submit(after=(region.range(0, 4), 1)), lambda: plan.submit(queue=5), lambda: plan.submit(b"x"),
-        lambda: one.open_channel(3), lambda: one.open_channel(16, 0), lambda: one.peer.send(16, b"x" * 70000),
+        lambda: one.open_channel(3), lambda: one.open_channel(16, 4, "urgent"), lambda: one.open_channel(16, 0), lambda: one.peer.send(16, b"x" * 70000),
         lambda: one.peer.notify(b"x" * 70000), lambda: one.peer.table("nothing", 64), lambda: one.peer.region(99),
         lambda: one.peer.region(None), lambda: one.peer.range("memory", 10**9), lambda: one.make_queue(0),
         lambda: one.plan_write(None, region, region), lambda: one.plan_write(one.peer, region, region),

@@ -85,7 +85,7 @@ bool AtOnce::tell(Session& session, const PathEntry& entry, std::uint64_t id, st
       .place = session.links.next(Priority::kRealtime), .transfer = id, .oldest = id + 1, .notify = body};
   HeadArray head;
   if (!entry.path->send(Priority::kRealtime, wire::encode(arrive, head), body)) return false;
-  session.links.out(Priority::kRealtime).pass();
+  session.links.pass(Priority::kRealtime);
   return true;
 }
 

@@ -19,7 +19,7 @@ bool SessionLink::push(Session& session, Priority priority, std::span<const std:
   if (control != nullptr) ports_.expect_answer(control->backend);
   if (control != nullptr && session.links.can_pass(priority)) {
     if (control->path->send(priority, head, body)) {
-      session.links.out(priority).pass();
+      session.links.pass(priority);
       return true;
     }
   }
@@ -33,12 +33,12 @@ bool SessionLink::push(Session& session, Priority priority, std::span<const std:
 bool SessionLink::send_pending(Session& session, backend::Path& path) {
   HeadArray buffer;
   const Priority priority = *session.links.first_pending();
-  proto::LinkSender& link = session.links.out(priority);
+  const std::span<const std::byte> message = session.links.out(priority).pending();
   const std::optional<Priority> acks = session.links.ack_due(true);
-  const bool sent = acks ? path.send(priority, wire::encode_acked(ack_of(session, *acks), buffer), link.pending())
-                         : path.send(priority, link.pending(), {});
+  const bool sent = acks ? path.send(priority, wire::encode_acked(ack_of(session, *acks), buffer), message)
+                         : path.send(priority, message, {});
   if (!sent) return false;
-  link.sent();
+  session.links.sent(priority);
   if (acks) acknowledged(session, *acks);
   return true;
 }

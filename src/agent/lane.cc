@@ -67,12 +67,18 @@ bool Lane::leave(LeftOver&& left) {
   return true;
 }
 
+/// All that was left before this call. A thread that is about to leave something may be ahead of one that has: it is
+/// waited for, since what comes next may be the second one's, and must stay behind.
 std::size_t Lane::take_left_over(Instant now) {
   std::size_t taken = 0;
   LeftOver left;
-  while (taken < kLeftOverMax && left_over_.try_pop(left)) {
-    core_.engine.messages().take_left_over(std::move(left), now);
-    ++taken;
+  for (const std::size_t end = left_over_.end(); left_over_.holds_before(end);) {
+    if (left_over_.try_pop(left)) {
+      core_.engine.messages().take_left_over(std::move(left), now);
+      ++taken;
+    } else {
+      std::this_thread::yield();
+    }
   }
   return taken;
 }
@@ -81,6 +87,7 @@ std::size_t Lane::take_submissions(std::size_t most, Instant now) {
   std::size_t taken = 0;
   Slot* slot = nullptr;
   while (taken < most && submissions_.try_pop(slot)) {
+    take_left_over(now);  // Its thread may have sent a notification before, after the last look.
     PeerCore& peer = *slot->plan->peer;
     if (Status refused = core_.engine.dispatcher().accept(*slot, now); refused.ok()) {
       core_.engine.dispatcher().serve_soon(peer);

@@ -116,6 +116,11 @@ class Lane final : public LaneAccess {
   /// one thread keep their order. False: full.
   bool leave(LeftOver&& left);
   std::size_t take_left_over(Instant now) HAWSER_REQUIRES(in_lane);
+  /// What was sent before, and left, goes before what this thread does next under the lock.
+  void let_older_go_first() HAWSER_REQUIRES(in_lane) {
+    if (left_over_.holds_before(left_over_.end())) [[unlikely]]
+      take_left_over(now());
+  }
   /// That slot's `cancel_asked` is set. It may be over, and used anew, when the lane looks.
   void ask_cancel(Slot* slot) {
     if (!cancels_.try_push(std::move(slot))) must_look_at_all_.store(true, std::memory_order_release);

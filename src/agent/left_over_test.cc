@@ -104,6 +104,40 @@ TEST_P(LeftOverTest, ASenderDoesNotWaitForTheLaneAndKeepsItsOrder) {
   EXPECT_EQ(here_.counters().total.messages_sent, 11u);
 }
 
+/// Whoever looks at submissions alone, and whoever submits by itself, lets a notification of before go first.
+TEST_P(LeftOverTest, ATransferStaysBehindTheNotificationsOfBefore) {
+  std::array<std::uint64_t, 8> source{}, target{};
+  const Region into =
+      there_.add_region({.name = "into", .bytes = std::as_writable_bytes(std::span(target)), .device = {}}).value();
+  const Region from =
+      here_.add_region({.name = "from", .bytes = std::as_writable_bytes(std::span(source)), .device = {}}).value();
+  ASSERT_TRUE(peer_.await_regions({"into"}, 10s).ok());
+  const LocalRange local = from.range(0, sizeof source);
+  const RemoteRange remote = peer_.range("into", 0, sizeof target);
+  const Plan plan = here_.plan_write(peer_, {&local, 1}, {&remote, 1}).value();
+  for (const bool is_left : {true, false}) {
+    lane().lock();
+    std::vector<Transfer> sent;
+    std::thread sender([&] {
+      EXPECT_TRUE(peer_.notify("first").ok());
+      if (is_left) sent.push_back(plan.submit({.notify = "second"}).value());
+    });
+    sender.join();
+    if (is_left) {  // A turn that had looked for notifications before they were sent.
+      lane().take_submissions(kSubmissionsMax, lane().now());
+      core_of(here_)->engine.turn(lane().now());
+    }
+    lane().unlock();
+    if (!is_left) sent.push_back(plan.submit({.notify = "second"}).value());
+    std::string all;
+    for (const Instant end = Clock::steady().now() + 10s; all.size() < 11 && Clock::steady().now() < end;) {
+      if (const auto note = there_.take_notification()) all += note->text;
+      (void)there_.wait(1ms);
+    }
+    EXPECT_EQ(all, "firstsecond") << is_left;
+  }
+}
+
 TEST_P(LeftOverTest, SoManyAreLeftAndTheNextOneWaits) {
   std::atomic<std::uint64_t> sent{0};
   lane().lock();

@@ -179,6 +179,7 @@ bool done_at_once(Core& core, PlanCore& plan, const std::optional<std::string_vi
   if (!plan.peer->moves_at_once.load(std::memory_order_relaxed)) return false;
   if (plan.peer->state.load(std::memory_order_acquire) == PeerState::kDown) return false;
   if (!core.lane.try_lock()) return false;
+  core.lane.let_older_go_first();
   const bool done = core.engine.at_once().move(plan, notify);
   core.lane.unlock();
   return done;
@@ -228,6 +229,7 @@ Result<Transfer> Plan::submit(const SubmitOptions& options) const {
     agent::discard(slot);
     return refused;
   }
+  core.lane.let_older_go_first();
   const Status refused = core.engine.dispatcher().start(*slot, now);
   core.lane.unlock();
   if (!refused.ok()) {

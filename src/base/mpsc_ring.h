@@ -69,6 +69,11 @@ class MpscRing {
   }
 
   bool empty() const { return front() == nullptr; }
+  /// For holds_before: all pushes that have begun by now are before it. Any thread.
+  std::size_t end() const { return tail_.load(std::memory_order_acquire); }
+  /// Something that was pushed before `end` is still inside. If nothing can be popped then, a producer is stopped
+  /// between its two steps, and others' values may lie behind that.
+  bool holds_before(std::size_t end) const { return static_cast<std::ptrdiff_t>(end - head_) > 0; }
   std::size_t capacity() const { return mask_ + 1; }
 
  private:

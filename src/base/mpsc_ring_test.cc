@@ -42,6 +42,44 @@ TEST(MpscRing, AFullRingLeavesTheValueAlone) {
   EXPECT_EQ(third, nullptr);
 }
 
+/// Moved into a ring it waits to be let in.
+class Slow {
+ public:
+  Slow() = default;
+  explicit Slow(std::atomic<int>* gate) : gate_(gate) {}
+  Slow(Slow&& other) noexcept : gate_(other.gate_) {
+    if (gate_ == nullptr) return;
+    gate_->store(1);
+    while (gate_->load() != 2) std::this_thread::yield();
+    gate_ = nullptr;
+  }
+  Slow& operator=(Slow&& other) noexcept = default;
+
+ private:
+  std::atomic<int>* gate_ = nullptr;
+};
+
+TEST(MpscRing, KnowsOfAPushThatHasBegun) {
+  MpscRing<Slow> ring(4);
+  const std::size_t nothing = ring.end();
+  EXPECT_FALSE(ring.holds_before(nothing));
+  std::atomic<int> gate{0};
+  std::thread producer([&] { ring.try_push(Slow(&gate)); });
+  while (gate.load() != 1) std::this_thread::yield();
+  EXPECT_TRUE(ring.try_push(Slow()));
+  EXPECT_FALSE(ring.holds_before(nothing));
+  const std::size_t both = ring.end();
+  EXPECT_TRUE(ring.empty()) << "the second is behind the first";
+  EXPECT_TRUE(ring.holds_before(both));
+  gate = 2;
+  producer.join();
+  Slow out;
+  EXPECT_TRUE(ring.try_pop(out));
+  EXPECT_TRUE(ring.holds_before(both));
+  EXPECT_TRUE(ring.try_pop(out));
+  EXPECT_FALSE(ring.holds_before(both));
+}
+
 TEST(MpscRing, DestroysWhatIsLeft) {
   const auto counted = std::make_shared<int>(0);
   {

@@ -61,9 +61,9 @@ bool AtOnce::move_alone(const PlanCore& plan, Session& session, const PathEntry&
 /// With a notification, where no other covered transfer and no message is before it.
 bool AtOnce::move_and_tell(const PlanCore& plan, Session& session, const PathEntry& entry, std::string_view notify) {
   PeerCore& peer = *session.peer;
-  if (!session.covered.empty() || !session.links.can_pass(Priority::kRealtime) ||
-      entry.serial != session.control_serial)
-    return false;
+  const bool is_first = session.covered.empty() && session.links.can_pass(Priority::kRealtime) &&
+                        session.unsent_of(Priority::kRealtime).empty();
+  if (!is_first || entry.serial != session.control_serial) return false;
   if (!peer.notify_out.try_take(notify.size())) return false;
   const std::uint64_t id = session.next_covered;
   backend::Chunk chunk = only_chunk(plan, id);

@@ -18,6 +18,8 @@ constexpr std::size_t kSubmissionsPerTurn = 256;
 /// A leader that has nothing to do for so long lets other threads of its core run: the one that it waits for may be
 /// among them.
 constexpr Duration kYieldAfter = std::chrono::microseconds(1);
+/// A thread leaves a message in some instructions. It takes longer only if the system stops it among them.
+constexpr Duration kLeavingPatience = std::chrono::seconds(1);
 constexpr Duration kFollowerNap = std::chrono::milliseconds(20);  ///< Bound on a wake lost to a race in leadership.
 
 }  // namespace
@@ -67,18 +69,18 @@ bool Lane::leave(LeftOver&& left) {
   return true;
 }
 
-/// All that was left before this call. A thread that is about to leave something may be ahead of one that has: it is
-/// waited for, since what comes next may be the second one's, and must stay behind.
+/// Takes all that threads left before this call. One thread may stand in the middle of leaving something, with what
+/// another one left behind it. The lane waits for the first, because the second may send more, which must not overtake.
 std::size_t Lane::take_left_over(Instant now) {
   std::size_t taken = 0;
   LeftOver left;
   for (const std::size_t end = left_over_.end(); left_over_.holds_before(end);) {
-    if (left_over_.try_pop(left)) {
-      core_.engine.messages().take_left_over(std::move(left), now);
-      ++taken;
-    } else {
-      std::this_thread::yield();
+    if (!left_over_.try_pop(left)) {
+      if (left_over_.await_front(kLeavingPatience)) continue;
+      break;  // That thread asks for a turn once it goes on.
     }
+    core_.engine.messages().take_left_over(std::move(left), now);
+    ++taken;
   }
   return taken;
 }

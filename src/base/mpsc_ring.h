@@ -14,8 +14,11 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <thread>
 #include <type_traits>
 #include <utility>
+
+#include <hawser/time.h>
 
 #include "base/check.h"
 #include "base/spin.h"
@@ -69,11 +72,19 @@ class MpscRing {
   }
 
   bool empty() const { return front() == nullptr; }
-  /// For holds_before: all pushes that have begun by now are before it. Any thread.
+  /// All pushes that have begun by now are before it: for holds_before. Any thread.
   std::size_t end() const { return tail_.load(std::memory_order_acquire); }
   /// Something that was pushed before `end` is still inside. If nothing can be popped then, a producer is stopped
   /// between its two steps, and others' values may lie behind that.
   bool holds_before(std::size_t end) const { return static_cast<std::ptrdiff_t>(end - head_) > 0; }
+  /// Waits until there is something to pop. False: the producer was not done within `patience`.
+  bool await_front(Duration patience) const {
+    for (const Instant end = Clock::steady().now() + patience; front() == nullptr;) {
+      if (Clock::steady().now() >= end) return false;
+      std::this_thread::yield();
+    }
+    return true;
+  }
   std::size_t capacity() const { return mask_ + 1; }
 
  private:

@@ -71,7 +71,9 @@ TEST(MpscRing, KnowsOfAPushThatHasBegun) {
   const std::size_t both = ring.end();
   EXPECT_TRUE(ring.empty()) << "the second is behind the first";
   EXPECT_TRUE(ring.holds_before(both));
+  EXPECT_FALSE(ring.await_front(std::chrono::milliseconds(5)));
   gate = 2;
+  EXPECT_TRUE(ring.await_front(std::chrono::seconds(30)));
   producer.join();
   Slow out;
   EXPECT_TRUE(ring.try_pop(out));

@@ -26,7 +26,7 @@ namespace hawser::agent {
 class ChannelCredits {
  public:
   enum class Taken : std::uint8_t { kYes, kNotOpen, kNoRoom };
-  /// Of the place that was taken.
+  /// What the sender has to know of the place that it took.
   struct Ticket {
     std::uint32_t epoch = 0;
     Priority priority = Priority::kRealtime;  ///< The channel's.

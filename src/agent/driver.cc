@@ -194,7 +194,7 @@ class Worker final : public Runner {
     if (seat.core->lane.is_left_to_waiters(now)) {
       seat.pauses = is_led ? static_cast<std::uint8_t>(std::min(2 * seat.pauses, kLookLeftMax)) : 1;
       leave_to_waiters(seat, now);
-      if (!is_led) seat.core->lane.try_turn();  // Who does not lead turns it rarely, or has gone to compute.
+      if (!is_led) seat.core->lane.try_turn();  // A waiter that does not lead turns it rarely, or has begun to compute.
       return;
     }
     seat.is_awake = true;

@@ -127,7 +127,7 @@ TEST_F(LookedAt, OneWhoLooksRingsOnce) {
   for (int i = 0; i < 1000; ++i) look(true);
   EXPECT_EQ(lane_.rings(), 1u) << "the driver is told that the lane is left to waiters";
   EXPECT_TRUE(lane_.is_claimed());
-  for (int i = 0; i < 1000; ++i) look(false);  // What is begun meanwhile waits for one of them, or for kLinger.
+  for (int i = 0; i < 1000; ++i) look(false);  // Callers that do not wait ring nobody meanwhile.
   EXPECT_EQ(lane_.rings(), 1u);
 }
 

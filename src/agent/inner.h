@@ -49,7 +49,7 @@ Status under_lane(const Agent& agent, std::string_view what, const std::function
 /// call began.
 enum class Need : std::uint8_t {
   kNothing,  ///< All is done that the call began.
-  kDriver,   ///< Whoever runs the agent goes on with what the call began.
+  kDriver,   ///< The driver, or the next poll, goes on with what the call began.
   kTurn,     ///< Now.
 };
 /// The same, but the lane turns only where it needs to, or has not turned for a while. `waits`: the caller waits, and

@@ -145,7 +145,8 @@ class Lane final : public LaneAccess {
   /// A thread waits, and looks for what it waits for by itself instead of turning the lane. So a driven lane is left to
   /// waiters until kLinger from now on: `wake` does not wake the driver meanwhile.
   void note_looker(Instant now) HAWSER_REQUIRES(in_lane);
-  /// The same of a call that found at once what it would have waited for: a lane that is left stays so.
+  /// A call found at once what it would have waited for. If the lane is left to waiters, it stays left until kLinger
+  /// from now on.
   void note_found(Instant now) HAWSER_REQUIRES(in_lane) {
     if (is_claimed()) note_led(now);
   }

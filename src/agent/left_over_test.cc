@@ -104,7 +104,7 @@ TEST_P(LeftOverTest, ASenderDoesNotWaitForTheLaneAndKeepsItsOrder) {
   EXPECT_EQ(here_.counters().total.messages_sent, 11u);
 }
 
-/// Whoever looks at submissions alone, and whoever submits by itself, lets a notification of before go first.
+/// A turn that takes a submission, and a thread that submits by itself, first send the notifications left before.
 TEST_P(LeftOverTest, ATransferStaysBehindTheNotificationsOfBefore) {
   std::array<std::uint64_t, 8> source{}, target{};
   const Region into =

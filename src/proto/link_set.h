@@ -1,8 +1,8 @@
 #pragma once
 
-// LinkSet: the links of one session, one for each class of messages (Priority). Each has numbers, acknowledgements and
-// a replay of its own, so a message waits for none of a less urgent class. Of what waits, the more urgent goes first.
-// But after kOvertakingMax messages that went before a less urgent one, that one goes: none waits for ever.
+// LinkSet: the links of one session, one for each class of messages (Priority). Each link has its own numbers,
+// acknowledgements and replay, so a message waits for none of a less urgent class. The link sends the most urgent
+// message first. After kOvertakingMax messages that overtook a less urgent one it sends that one: none waits for ever.
 //
 // Thread rule: one thread at a time. Lifetime: as for LinkSender.
 
@@ -61,7 +61,7 @@ class LinkSet {
     return std::accumulate(out_.begin(), out_.end(), std::size_t{0},
                            [](std::size_t sum, const LinkSender& link) { return sum + link.kept(); });
   }
-  /// Of the path in use now.
+  /// Whether the path in use now is lossless.
   void set_lossless(bool lossless) {
     for (LinkSender& link : out_) link.set_lossless(lossless);
   }
@@ -81,10 +81,6 @@ class LinkSet {
       if (in_[each].ack_due(idle)) return static_cast<Priority>(each);
     }
     return std::nullopt;
-  }
-  std::size_t memory() const {
-    return std::accumulate(out_.begin(), out_.end(), std::size_t{0},
-                           [](std::size_t sum, const LinkSender& link) { return sum + link.memory(); });
   }
 
  private:

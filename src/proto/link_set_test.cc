@@ -121,15 +121,5 @@ TEST(LinkSet, SaysWhatItHasOfEach) {
   EXPECT_EQ(links.ack_due(true), std::nullopt);
 }
 
-TEST(LinkSet, CountsTheMemoryOfAllClasses) {
-  LinkSet links;
-  EXPECT_EQ(links.memory(), 0u);
-  ASSERT_TRUE(push(links, kBulk, "b1"));
-  const std::size_t one = links.memory();
-  EXPECT_GT(one, 0u);
-  ASSERT_TRUE(push(links, kUsual, "r1"));
-  EXPECT_EQ(links.memory(), 2 * one);
-}
-
 }  // namespace
 }  // namespace hawser::proto

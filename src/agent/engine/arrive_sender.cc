@@ -5,7 +5,7 @@
 namespace hawser::agent {
 namespace {
 
-constexpr Priority kClass = Priority::kRealtime;  ///< Of all of them: each says something of those before it.
+constexpr Priority kClass = Priority::kRealtime;  ///< All of them share it, because each tells of transfers before it.
 
 }  // namespace
 

@@ -52,7 +52,7 @@ namespace hawser::backend::quic {
   X(transport_params_default_versioned)    \
   X(version)
 
-// Of the core, what a handshake without GnuTLS needs: the simulator's.
+// Functions of the core for a handshake without GnuTLS. The simulator has one.
 #define HAWSER_NGTCP2_HANDSHAKE_FUNCTIONS(X) \
   X(conn_encode_local_transport_params)      \
   X(conn_get_dcid)                           \

@@ -247,8 +247,9 @@ class Path {
     static_cast<void>(chunks);
     return true;
   }
-  /// Sends `head` + `body` (at most kMessageMax + 1 KiB together) as one message. False: no room now; try in a later
-  /// turn.
+  /// Sends `head` + `body` (at most kMessageMax + 1 KiB together) as one message. False: no room for one of that class
+  /// now; try in a later turn. Messages of a class keep their order, and a bulk one overtakes none; critical and
+  /// realtime ones keep theirs among one another, and may overtake bulk ones.
   virtual bool send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) = 0;
   /// Whether `fetch` is likely to work.
   virtual bool can_fetch() const { return false; }

@@ -51,6 +51,13 @@ class LinkSet {
   std::optional<Priority> first_pending() const {
     return overtaken_ < kOvertakingMax ? most_urgent_pending() : least_urgent_pending();
   }
+  /// The most urgent class in which a message waits, whatever was overtaken; nothing: none waits.
+  std::optional<Priority> most_urgent_pending() const {
+    for (std::size_t each = 0; each < wire::kClasses; ++each) {
+      if (!out_[each].pending().empty()) return static_cast<Priority>(each);
+    }
+    return std::nullopt;
+  }
   /// The path took the oldest message of that class that waited.
   void sent(Priority priority) {
     out(priority).sent();
@@ -84,12 +91,6 @@ class LinkSet {
   }
 
  private:
-  std::optional<Priority> most_urgent_pending() const {
-    for (std::size_t each = 0; each < wire::kClasses; ++each) {
-      if (!out_[each].pending().empty()) return static_cast<Priority>(each);
-    }
-    return std::nullopt;
-  }
   std::optional<Priority> least_urgent_pending() const {
     for (std::size_t each = wire::kClasses; each-- > 0;) {
       if (!out_[each].pending().empty()) return static_cast<Priority>(each);

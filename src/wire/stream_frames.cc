@@ -18,13 +18,13 @@ constexpr Shape kShapes[] = {
     {kChunkHeadSize + 4 + kPiecesMin, kMetaMax, 0},
     {4, 4, kDataMax},
     {4, 4 * kAcksMax, 0},
-    {0, 0, kMessagePayloadMax},
+    {0, kAheadSize, kMessagePayloadMax},
     {28, 28, 0},
     {4, 4, 0},
     {12, 12 * kLandedMax, 0},
     {8, 8, 0},
     {8, 8, 0},
-    {2, 3 + kByeReasonMax, 0},
+    {2 + 8, 3 + kByeReasonMax + 8, 0},
     {0, kMetaMax, kPayloadMax},
     {kVoidSize, kVoidSize, 0},
     {0, 0, kIdentityPayloadMax},
@@ -134,15 +134,17 @@ bool decode_ack(std::uint32_t entry, std::uint32_t* tag, Outcome* outcome) {
   return code <= kOutcomeLast;
 }
 
-void encode_bye(base::ByteWriter& out, Code code, std::string_view reason) {
-  out.u8(static_cast<std::uint8_t>(code));
-  out.string(reason.substr(0, kByeReasonMax));
+void encode_bye(base::ByteWriter& out, const PathBye& bye) {
+  out.u8(static_cast<std::uint8_t>(bye.code));
+  out.string(std::string_view(bye.reason).substr(0, kByeReasonMax));
+  out.u64(bye.messages);
 }
 
-bool decode_bye(base::ByteReader& in, Code* code, std::string* reason) {
+bool decode_bye(base::ByteReader& in, PathBye* bye) {
   const std::uint8_t value = in.u8();
-  *reason = std::string(in.string(kByeReasonMax));
-  *code = static_cast<Code>(value);
+  bye->reason = std::string(in.string(kByeReasonMax));
+  bye->code = static_cast<Code>(value);
+  bye->messages = in.u64();
   return in.finished() && value <= static_cast<std::uint8_t>(Code::kFailed);
 }
 

@@ -80,7 +80,7 @@ TEST(StreamFrames, SmallMessagesRoundTrip) {
   base::ByteWriter out(&text);
   encode_bind(out, {.binding = 1, .index = 2, .generation = 3, .key = {4, 5}});
   encode_chunk(out, {.transfer = 6, .index = 7, .tag = kTagMax, .binding = 9});
-  encode_bye(out, Code::kDisconnected, std::string(500, 'r'));
+  encode_bye(out, {.code = Code::kDisconnected, .reason = std::string(500, 'r'), .messages = 1ull << 40});
   base::ByteReader in(text);
   Bind bind;
   ChunkHead chunk;
@@ -89,10 +89,11 @@ TEST(StreamFrames, SmallMessagesRoundTrip) {
   ASSERT_TRUE(decode_chunk(in, &chunk));
   EXPECT_EQ(chunk.tag, kTagMax);
   EXPECT_EQ(chunk.binding, 9u);
-  Code code = Code::kOk;
-  std::string reason;
-  ASSERT_TRUE(decode_bye(in, &code, &reason));
-  EXPECT_EQ(reason.size(), kByeReasonMax);
+  PathBye bye;
+  ASSERT_TRUE(decode_bye(in, &bye));
+  EXPECT_EQ(bye.code, Code::kDisconnected);
+  EXPECT_EQ(bye.reason.size(), kByeReasonMax);
+  EXPECT_EQ(bye.messages, 1ull << 40);
   std::uint32_t tag = 0;
   Outcome outcome = Outcome::kOk;
   EXPECT_TRUE(decode_ack(ack_entry(77, Outcome::kClosedMidway), &tag, &outcome));

@@ -50,10 +50,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   wire::Bind bind;
   base::ByteReader bind_in(rest);
   static_cast<void>(wire::decode_bind(bind_in, &bind));
-  Code code = Code::kOk;
-  std::string reason;
+  wire::PathBye bye;
   base::ByteReader bye_in(rest);
-  if (wire::decode_bye(bye_in, &code, &reason)) check(reason.size() <= wire::kByeReasonMax);
+  if (wire::decode_bye(bye_in, &bye)) {
+    check(bye.reason.size() <= wire::kByeReasonMax);
+    std::string again;
+    base::ByteWriter out(&again);
+    wire::encode_bye(out, bye);
+    wire::PathBye twice;
+    base::ByteReader again_in(again);
+    check(wire::decode_bye(again_in, &twice) && twice.reason == bye.reason && twice.messages == bye.messages);
+  }
   for (base::ByteReader acks(rest); acks.remaining() >= 4;) {
     std::uint32_t tag = 0;
     wire::Outcome outcome = wire::Outcome::kOk;

@@ -106,7 +106,7 @@ void Connector::say_goodbye(Session& session) {
   HeadArray buffer;
   constexpr std::string_view kText = "closed";
   const wire::Bye bye{.code = Code::kDisconnected, .text = kText};
-  SessionLink::send_plain(session, wire::encode(bye, buffer), std::as_bytes(std::span(kText)));
+  SessionLink::send_plain(session, wire::encode(bye, buffer), std::as_bytes(std::span(kText)), Priority::kBulk);
 }
 
 bool Connector::open_next(Session& session, Instant now) {

@@ -24,15 +24,23 @@ bool SessionLink::push(Session& session, Priority priority, std::span<const std:
     }
   }
   if (!session.links.out(priority).push(head, body)) return false;
-  while (control != nullptr && session.links.first_pending() && send_pending(session, *control->path)) continue;
+  while (control != nullptr && send_next(session, *control->path)) continue;
   sessions_.enlist(session);
   return true;
 }
 
-/// The oldest message of the most urgent class in which one waits. An acknowledgement that is owed rides along.
-bool SessionLink::send_pending(Session& session, backend::Path& path) {
+/// A path may have room for urgent messages where it has none for bulk.
+bool SessionLink::send_next(Session& session, backend::Path& path) {
+  const std::optional<Priority> first = session.links.first_pending();
+  if (!first) return false;
+  if (send_pending(session, *first, path)) return true;
+  const Priority most_urgent = *session.links.most_urgent_pending();
+  return most_urgent != *first && send_pending(session, most_urgent, path);
+}
+
+/// The oldest message of the class. An acknowledgement that is owed rides along.
+bool SessionLink::send_pending(Session& session, Priority priority, backend::Path& path) {
   HeadArray buffer;
-  const Priority priority = *session.links.first_pending();
   const std::span<const std::byte> message = session.links.out(priority).pending();
   const std::optional<Priority> acks = session.links.ack_due(true);
   const bool sent = acks ? path.send(priority, wire::encode_acked(ack_of(session, *acks), buffer), message)
@@ -48,16 +56,17 @@ void SessionLink::acknowledged(Session& session, Priority priority) {
   if (!session.links.ack_due(true)) session.ack_since = Instant::max();
 }
 
-bool SessionLink::send_plain(Session& session, std::span<const std::byte> head, std::span<const std::byte> body) {
+bool SessionLink::send_plain(Session& session, std::span<const std::byte> head, std::span<const std::byte> body,
+                             Priority priority) {
   PathEntry* const control = session.control();
-  return control != nullptr && control->path->send(Priority::kRealtime, head, body);
+  return control != nullptr && control->path->send(priority, head, body);
 }
 
 bool SessionLink::pump(Session& session, std::size_t* work) {
   PathEntry* const control = session.control();
   if (control == nullptr) return true;  // Its coming up is waited for.
   while (session.links.first_pending()) {
-    if (!send_pending(session, *control->path)) return false;
+    if (!send_next(session, *control->path)) return false;
     ++*work;
   }
   return true;

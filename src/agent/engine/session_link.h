@@ -31,8 +31,9 @@ class SessionLink {
   /// Sends a reliable message, the next one of its class, or keeps it until there is a path with room. False: too many
   /// of its class wait.
   bool push(Session& session, Priority priority, std::span<const std::byte> head, std::span<const std::byte> body);
-  /// Sends one that is not kept. False: there is no path with room now.
-  static bool send_plain(Session& session, std::span<const std::byte> head, std::span<const std::byte> body);
+  /// Sends one that is not kept. False: there is no path with room now. As kBulk it goes behind all that was sent.
+  static bool send_plain(Session& session, std::span<const std::byte> head, std::span<const std::byte> body,
+                         Priority priority = Priority::kRealtime);
   /// Sends what was kept. False: no room for all of it.
   static bool pump(Session& session, std::size_t* work);
   /// Sends an acknowledgement that has waited for company long enough. False: no room.
@@ -44,7 +45,8 @@ class SessionLink {
   void note_read(Session& session, Priority priority, Instant now);
 
  private:
-  static bool send_pending(Session& session, backend::Path& path);
+  static bool send_next(Session& session, backend::Path& path);
+  static bool send_pending(Session& session, Priority priority, backend::Path& path);
   static void acknowledged(Session& session, Priority priority);
 
   SessionTable& sessions_;

@@ -32,17 +32,29 @@ std::uint32_t Machine::submit(std::span<const Chunk> chunks) {
 bool Machine::send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) {
   const std::size_t size = head.size() + body.size();
   HAWSER_ASSERT(size <= wire::kMessagePayloadMax, "a message is larger than the contract allows");
-  Outlet& outlet = outlets_[0];
-  if (!outlet.has_room(wire::lead_size(0) + wire::padded(size))) return false;
-  FrameWriter(outlet, {.type = wire::FrameType::kMessage,
-                       .flags = static_cast<std::uint8_t>(priority),
-                       .payload_size = static_cast<std::uint32_t>(size)});
+  const unsigned stream = priority == Priority::kBulk ? messages_out_.bulk_stream() : 0;
+  Outlet& outlet = outlets_[stream];
+  if (stream != 0 && messages_out_.owes_chunk()) let_chunk_go(stream);
+  const std::size_t meta_size = stream == 0 ? 0 : wire::kAheadSize;
+  if (!outlet.has_room(wire::lead_size(meta_size) + wire::padded(size))) return false;
+  FrameWriter frame(outlet, {.type = wire::FrameType::kMessage,
+                             .flags = static_cast<std::uint8_t>(priority),
+                             .meta_size = static_cast<std::uint16_t>(meta_size),
+                             .payload_size = static_cast<std::uint32_t>(size)});
+  if (stream != 0) frame.meta().u64(messages_out_.urgent());
   outlet.add_bytes(head);
   outlet.add_bytes(body);
   FrameWriter::pad(outlet, size);
+  messages_out_.sent(stream, size);
   ++counts_.messages_out;
-  small_seen_ = true;
+  small_seen_ = small_seen_ || stream == 0;
   return true;
+}
+
+// Bulk messages take what room there is, and chunks come only when a stream runs dry: they would never have a turn.
+void Machine::let_chunk_go(unsigned stream) {
+  messages_out_.chunk_sent();
+  if (has_waiting(stream) && outlets_[stream].has_room(kFrameRoom)) frame_next(stream);
 }
 
 bool Machine::send_number(wire::FrameType type, std::uint64_t number) {
@@ -54,7 +66,8 @@ bool Machine::send_number(wire::FrameType type, std::uint64_t number) {
 void Machine::bye(Code code, std::string_view reason) {
   std::string meta;
   base::ByteWriter out(&meta);
-  wire::encode_bye(out, code, reason);
+  wire::encode_bye(out, {.code = code, .reason = std::string(reason), .messages = messages_out_.bulk()});
+  said_bye_ = true;
   if (!outlets_[0].has_room(wire::lead_size(meta.size()))) return;
   FrameWriter frame(outlets_[0], {.type = wire::FrameType::kBye, .meta_size = static_cast<std::uint16_t>(meta.size())});
   frame.meta().bytes(base::as_bytes(meta));
@@ -99,6 +112,7 @@ void Machine::frame_next(unsigned stream) {
 
 bool Machine::fill(unsigned stream, std::uint64_t ahead) {
   Outlet& outlet = outlets_[stream];
+  if (stream != 0 && said_bye_) return outlet.has_unsent();
   if (initiator_.has_notes(stream)) initiator_.stage_notes(stream, outlet);
   while (has_waiting(stream) && outlet.unsent_bytes() < ahead && outlet.has_room(kFrameRoom)) frame_next(stream);
   if (stream == 0 && target_.has_acks() && (flush_ || outlet.has_unsent())) target_.stage_acks(outlet);
@@ -123,14 +137,18 @@ bool Machine::has_unsent() const {
   return initiator_.has_bulk() || target_.has_replies(false) || target_.has_replies(true) || target_.has_rests();
 }
 
-ControlNews Machine::take_news() { return std::exchange(news_, ControlNews()); }
+ControlNews Machine::take_news(bool is_over) {
+  ControlNews news = std::exchange(news_, ControlNews());
+  if (news.bye && !is_over && !is_bye_due(*news.bye)) news_.bye.swap(news.bye);
+  return news;
+}
 
 void Machine::fail(const Status& why) {
   initiator_.fail(why, outlets());
   target_.clear();
   for (Outlet& outlet : outlets()) outlet.clear();
   for (Inlet& inlet : inlets()) inlet.clear();
-  message_ = MessageBuffer();
+  incoming_ = {};
 }
 
 }  // namespace hawser::backend::stream

@@ -6,9 +6,9 @@
 // how far they got. In: `landing` names where the next bytes belong, `received` cuts them into frames and acts on them.
 // What happened goes to the EventQueue.
 //
-// Stream 0 carries small chunks, messages, read requests and acknowledgements, the others bulk; with one stream it
-// carries all. Acknowledgements wait for the next frame out, or for `flush`, so that a ping-pong costs one send each
-// way.
+// Stream 0 carries small chunks, urgent messages, read requests and acknowledgements, the others bulk; with one stream
+// it carries all. Which messages wait for which is in message_order.h. Acknowledgements wait for the next frame out, or
+// for `flush`, so that a ping-pong costs one send each way.
 //
 // Thread rule: one thread. Lifetime: regions, events and path outlive it; memory of chunks as B3 says.
 
@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +26,7 @@
 #include "backend/stream/events.h"
 #include "backend/stream/initiator.h"
 #include "backend/stream/inlet.h"
+#include "backend/stream/message_order.h"
 #include "backend/stream/outlet.h"
 #include "backend/stream/target.h"
 
@@ -44,9 +46,7 @@ struct ControlNews {
   std::uint64_t ping_nonce = 0;
   bool pong = false;
   std::uint64_t pong_nonce = 0;
-  bool bye = false;
-  Code bye_code = Code::kOk;
-  std::string bye_reason;
+  std::optional<wire::PathBye> bye;
   bool renewal = false;
   std::string identity;  ///< With `renewal`: the peer's proof.
 };
@@ -78,13 +78,17 @@ class Machine {
   std::uint64_t bytes_in_flight() const { return initiator_.bytes_in_flight(); }
   bool ping(std::uint64_t nonce) { return send_number(wire::FrameType::kPing, nonce); }
   bool pong(std::uint64_t nonce) { return send_number(wire::FrameType::kPong, nonce); }
+  /// The last word: no chunk and no answer begins after it on streams of bulk.
   void bye(Code code, std::string_view reason);
   /// This side's renewed identity. False: there is no room now.
   bool tell_identity(std::span<const std::byte> proof);
 
   // Out.
   /// Bulk goes to streams 1.. once they are open; until then, and when there is one only, to stream 0.
-  void open_stream(unsigned stream) { open_[stream] = true; }
+  void open_stream(unsigned stream) {
+    open_[stream] = true;
+    messages_out_.open(stream);
+  }
   /// Frames what waits until the stream has `ahead` bytes to send. True: there is something to send.
   bool fill(unsigned stream, std::uint64_t ahead);
   /// Acknowledgements go out with the next `fill` of stream 0, alone if need be.
@@ -97,6 +101,12 @@ class Machine {
   /// Queued on a stream; anywhere, or not yet on any.
   bool has_unsent(unsigned stream) const { return outlets_[stream].has_unsent(); }
   bool has_unsent() const;
+  /// Some of what `bye` ends has not left.
+  bool has_last_words() const { return has_unsent(0) || has_unsent(messages_out_.bulk_stream()); }
+  /// This side's stream of bulk messages; 0: that of all others, too.
+  unsigned bulk_messages_out() const { return messages_out_.bulk_stream(); }
+  /// Whether the peer's messages may be on `stream`.
+  bool may_carry_messages(unsigned stream) const { return messages_in_.may_come_on(stream); }
   /// The stream refers to memory still: ask it now and then, by `sent`.
   bool has_unreleased(unsigned stream) const { return outlets_[stream].released_end() < outlets_[stream].sent_end(); }
   /// Queued on the stream, or waiting for one and it may be this.
@@ -107,15 +117,24 @@ class Machine {
   // In.
   /// At the start of a turn: regions that closed are let go (B7), messages that waited for room go on.
   Status begin_turn();
-  /// False while the lane has not polled the messages that are there.
+  /// False while the lane has not polled the messages that are there, or a bulk message waits for urgent ones.
   bool wants(unsigned stream) const { return !paused_[stream]; }
+  /// The lane has to poll before more can come.
+  bool awaits_poll() const {
+    return std::ranges::any_of(awaits_poll_, [](bool awaits) { return awaits; });
+  }
   std::size_t landing(unsigned stream, std::span<iovec> out, std::uint64_t bytes_max) {
     return inlets_[stream].landing(out, bytes_max);
   }
   /// kCorrupt: the path must end.
   Status received(unsigned stream, std::uint64_t bytes);
-  ControlNews take_news();
-  bool has_news() const { return news_.ping || news_.pong || news_.bye || news_.renewal; }
+  /// A goodbye is news once all that was said before it is there. `is_over`: no more will come, so it is now.
+  ControlNews take_news(bool is_over = false);
+  /// A goodbye came, and messages that were sent before it did not.
+  bool awaits_words() const { return news_.bye && !is_bye_due(*news_.bye); }
+  bool has_news(bool is_over = false) const {
+    return news_.ping || news_.pong || news_.renewal || (news_.bye && (is_over || is_bye_due(*news_.bye)));
+  }
 
   /// See Port::region_quiet.
   bool region_quiet(std::uint32_t index, std::uint32_t generation) {
@@ -140,11 +159,17 @@ class Machine {
   bool carries_bulk(unsigned stream) const;
   bool has_waiting(unsigned stream) const;
   void frame_next(unsigned stream);
+  void let_chunk_go(unsigned stream);
   bool send_number(wire::FrameType type, std::uint64_t number);
   Status process(unsigned stream);
+  Status resume_bulk();
+  bool must_wait(unsigned stream);
+  bool is_bulk_message(unsigned stream, const wire::FrameHead& head) const;
+  bool is_bye_due(const wire::PathBye& bye) const { return messages_in_.has_bulk(bye.messages); }
   bool on_frame(unsigned stream, Inlet& inlet);
   bool on_payload(unsigned stream, Inlet& inlet);
   bool on_message(unsigned stream, Inlet& inlet);
+  void message_came(unsigned stream);
   bool on_identity(unsigned stream, Inlet& inlet);
   bool on_data(unsigned stream, Inlet& inlet);
   bool on_acks(Inlet& inlet);
@@ -161,15 +186,25 @@ class Machine {
   Target target_;
   std::array<bool, kStreamsMax> open_ = {true};
   std::array<bool, kStreamsMax> paused_ = {};
+  std::array<bool, kStreamsMax> awaits_poll_ = {};        ///< Paused for that reason.
+  std::array<bool, kStreamsMax> holds_frame_ = {};        ///< Paused with a frame whose head was read.
   std::array<std::uint32_t, kStreamsMax> data_tag_ = {};  ///< Of the DATA frame whose payload is coming.
-  MessageBuffer message_;                                 ///< The message that is coming on stream 0.
-  Piece message_place_;
+  MessagesOut messages_out_;
+  MessagesIn messages_in_;
+  /// What is coming on stream 0, and on the stream of bulk messages.
+  struct Incoming {
+    MessageBuffer buffer;
+    Piece place;
+  };
+  std::array<Incoming, 2> incoming_;
+  Incoming& incoming(unsigned stream) { return incoming_[stream == 0 ? 0 : 1]; }
   std::string identity_;  ///< The proof that is coming on stream 0.
   ControlNews news_;
   PathCounters counts_;
   std::uint64_t read_bytes_ = 0, write_bytes_ = 0;
   bool flush_ = false;
   bool small_seen_ = false;
+  bool said_bye_ = false;
   bool reply_next_ = false;  ///< Bulk writes and answers to reads take turns.
 };
 

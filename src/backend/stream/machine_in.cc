@@ -5,30 +5,51 @@
 #include "backend/stream/machine.h"
 #include "base/bytes.h"
 #include "base/format.h"
+#include "base/planted.h"
 #include "base/try.h"
 
 namespace hawser::backend::stream {
 
 Status Machine::begin_turn() {
   target_.recheck(inlets(), outlets());
-  for (unsigned stream = 0; stream < options_.streams; ++stream) {
+  if (paused_[0]) HAWSER_TRY(process(0));
+  return resume_bulk();
+}
+
+Status Machine::received(unsigned stream, std::uint64_t bytes) {
+  inlets_[stream].received(bytes);
+  HAWSER_TRY(process(stream));
+  return stream == 0 ? resume_bulk() : Status();
+}
+
+/// Bulk messages may have waited for those that just came on stream 0.
+Status Machine::resume_bulk() {
+  for (unsigned stream = 1; stream < options_.streams; ++stream) {
     if (paused_[stream]) HAWSER_TRY(process(stream));
   }
   return Status();
 }
 
-Status Machine::received(unsigned stream, std::uint64_t bytes) {
-  inlets_[stream].received(bytes);
-  return process(stream);
+// Frames behind a message that has to wait do so in the read-ahead buffer, and the stream is not read. On stream 0 any
+// frame waits while there is no room for messages: it may be one.
+bool Machine::must_wait(unsigned stream) {
+  awaits_poll_[stream] = events_.messages_full() && (stream == 0 || holds_frame_[stream]);
+  if (awaits_poll_[stream] || !holds_frame_[stream]) return awaits_poll_[stream];
+  const auto ahead = base::load_little_endian<std::uint64_t>(inlets_[stream].meta().data());
+  return !messages_in_.has_urgent(ahead) && !base::planted(base::Planted::kBulkOvertakes);
+}
+
+bool Machine::is_bulk_message(unsigned stream, const wire::FrameHead& head) const {
+  return stream != 0 && head.type == wire::FrameType::kMessage && head.meta_size == wire::kAheadSize;
 }
 
 Status Machine::process(unsigned stream) {
   Inlet& inlet = inlets_[stream];
   while (true) {
-    // Frames behind a message that found no room wait in the read-ahead buffer, and the stream is not read.
-    paused_[stream] = stream == 0 && events_.messages_full();
+    paused_[stream] = must_wait(stream);
     if (paused_[stream]) return Status();
-    switch (inlet.next()) {
+    const bool was_held = std::exchange(holds_frame_[stream], false);
+    switch (was_held ? Inlet::Next::kFrame : inlet.next()) {
       case Inlet::Next::kMore:
         return Status();
       case Inlet::Next::kCorrupt:
@@ -37,6 +58,8 @@ Status Machine::process(unsigned stream) {
         if (!on_payload(stream, inlet)) return corrupt(stream, inlet.head());
         break;
       case Inlet::Next::kFrame:
+        holds_frame_[stream] = !was_held && is_bulk_message(stream, inlet.head());
+        if (holds_frame_[stream]) break;
         if (!on_frame(stream, inlet)) return corrupt(stream, inlet.head());
         break;
     }
@@ -89,7 +112,7 @@ bool Machine::on_payload(unsigned stream, Inlet& inlet) {
       read_bytes_ += inlet.head().payload_size;
       return initiator_.on_data_end(data_tag_[stream], inlet);
     case wire::FrameType::kMessage:
-      events_.message(path_, std::move(message_));
+      message_came(stream);
       return true;
     case wire::FrameType::kIdentity:
       news_.renewal = true;
@@ -101,25 +124,34 @@ bool Machine::on_payload(unsigned stream, Inlet& inlet) {
 }
 
 bool Machine::on_message(unsigned stream, Inlet& inlet) {
-  if (stream != 0) return false;
+  const std::size_t meta_size = stream == 0 ? 0 : wire::kAheadSize;
+  if (inlet.head().meta_size != meta_size || !messages_in_.may_come_on(stream)) return false;
+  messages_in_.begins(stream);
   ++counts_.messages_in;
   const std::uint32_t size = inlet.head().payload_size;
-  message_ = events_.buffer(size);
+  Incoming& next = incoming(stream);
+  next.buffer = events_.buffer(size);
   if (size == 0) {
-    events_.message(path_, std::move(message_));
+    message_came(stream);
   } else {
-    message_place_ = Piece{.local = message_.bytes.get(), .remote = 0, .size = size};
-    inlet.land({&message_place_, 1});
+    next.place = Piece{.local = next.buffer.bytes.get(), .remote = 0, .size = size};
+    inlet.land({&next.place, 1});
   }
   return true;
+}
+
+void Machine::message_came(unsigned stream) {
+  events_.message(path_, std::move(incoming(stream).buffer));
+  messages_in_.came(stream);
 }
 
 bool Machine::on_identity(unsigned stream, Inlet& inlet) {
   const std::uint32_t size = inlet.head().payload_size;
   if (stream != 0 || !options_.has_identity || size == 0) return false;
   identity_.assign(size, '\0');
-  message_place_ = Piece{.local = reinterpret_cast<std::byte*>(identity_.data()), .remote = 0, .size = size};
-  inlet.land({&message_place_, 1});
+  Piece& place = incoming(stream).place;
+  place = Piece{.local = reinterpret_cast<std::byte*>(identity_.data()), .remote = 0, .size = size};
+  inlet.land({&place, 1});
   return true;
 }
 
@@ -160,8 +192,7 @@ bool Machine::on_control(Inlet& inlet) {
       news_.pong_nonce = in.u64();
       return true;
     default:
-      news_.bye = true;
-      return wire::decode_bye(in, &news_.bye_code, &news_.bye_reason);
+      return wire::decode_bye(in, &news_.bye.emplace());
   }
 }
 

@@ -297,7 +297,7 @@ TEST(Machine, MessagesWaitForTheLane) {
   std::size_t sent = 0;
   std::vector<std::byte> bytes;
   for (; sent < 3 * EventQueue::kMessagesMax; ++sent) {
-    ASSERT_TRUE(peer.machine.send(Priority::kBulk, base::as_bytes("x"), {}));
+    ASSERT_TRUE(peer.machine.send(Priority::kRealtime, base::as_bytes("x"), {}));
     const auto more = drain(peer.machine, 0);
     bytes.insert(bytes.end(), more.begin(), more.end());
   }
@@ -306,6 +306,127 @@ TEST(Machine, MessagesWaitForTheLane) {
   EXPECT_EQ(lines(end.log()).size(), EventQueue::kMessagesMax);
   ASSERT_TRUE(end.machine.begin_turn().ok());
   EXPECT_EQ(lines(end.log()).size(), EventQueue::kMessagesMax);
+}
+
+TEST(Machine, BulkMessagesWaitForTheLaneToo) {
+  End end, peer;
+  std::vector<std::byte> bytes;
+  for (std::size_t i = 0; i <= EventQueue::kMessagesMax; ++i) {
+    ASSERT_TRUE(peer.machine.send(Priority::kBulk, base::as_bytes("x"), {}));
+    const auto more = drain(peer.machine, 1);
+    bytes.insert(bytes.end(), more.begin(), more.end());
+  }
+  ASSERT_TRUE(deliver(end.machine, 1, bytes).ok());
+  EXPECT_FALSE(end.machine.wants(1));
+  EXPECT_TRUE(end.machine.awaits_poll());
+  EXPECT_EQ(lines(end.log()).size(), EventQueue::kMessagesMax);
+  ASSERT_TRUE(end.machine.begin_turn().ok());
+  EXPECT_TRUE(end.machine.wants(1));
+  EXPECT_FALSE(end.machine.awaits_poll());
+  EXPECT_EQ(end.log(), "message x\n");
+}
+
+TEST(Machine, ABulkMessageOvertakesNone) {
+  End end, peer;
+  ASSERT_TRUE(peer.machine.send(Priority::kRealtime, base::as_bytes("before"), {}));
+  ASSERT_TRUE(peer.machine.send(Priority::kBulk, base::as_bytes("bulk"), {}));
+  ASSERT_TRUE(peer.machine.send(Priority::kBulk, {}, {}));
+  ASSERT_TRUE(deliver(end.machine, 1, drain(peer.machine, 1)).ok());
+  EXPECT_EQ(end.log(), "");
+  EXPECT_FALSE(end.machine.wants(1)) << "what is behind it waits, too";
+  EXPECT_FALSE(end.machine.awaits_poll()) << "the lane cannot help";
+  ASSERT_TRUE(deliver(end.machine, 0, drain(peer.machine, 0)).ok());
+  EXPECT_EQ(end.log(), "message before\nmessage bulk\nmessage \n");
+  EXPECT_TRUE(end.machine.wants(1));
+}
+
+TEST(Machine, AnUrgentMessageOvertakesBulk) {
+  End end, peer;
+  ASSERT_TRUE(peer.machine.send(Priority::kBulk, base::as_bytes("bulk"), {}));
+  ASSERT_TRUE(peer.machine.send(Priority::kCritical, base::as_bytes("urgent"), {}));
+  ASSERT_TRUE(deliver(end.machine, 0, drain(peer.machine, 0)).ok());
+  EXPECT_EQ(end.log(), "message urgent\n");
+  ASSERT_TRUE(deliver(end.machine, 1, drain(peer.machine, 1)).ok());
+  EXPECT_EQ(end.log(), "message bulk\n");
+}
+
+TEST(Machine, AGoodbyeWaitsForBulkMessages) {
+  End end, peer;
+  ASSERT_TRUE(peer.machine.send(Priority::kBulk, base::as_bytes("bulk"), {}));
+  peer.machine.bye(Code::kDisconnected, "closed");
+  EXPECT_TRUE(peer.machine.has_last_words());
+  ASSERT_TRUE(deliver(end.machine, 0, drain(peer.machine, 0)).ok());
+  EXPECT_TRUE(peer.machine.has_last_words()) << "the message is on the other stream";
+  EXPECT_FALSE(end.machine.has_news());
+  EXPECT_TRUE(end.machine.has_news(true)) << "once no more can come it need not wait";
+  EXPECT_FALSE(end.machine.take_news().bye.has_value());
+  ASSERT_TRUE(deliver(end.machine, 1, drain(peer.machine, 1)).ok());
+  EXPECT_FALSE(peer.machine.has_last_words());
+  ASSERT_TRUE(end.machine.has_news());
+  const ControlNews news = end.machine.take_news();
+  ASSERT_TRUE(news.bye.has_value());
+  EXPECT_EQ(news.bye->reason, "closed");
+  EXPECT_FALSE(end.machine.has_news(true));
+}
+
+TEST(Machine, NothingBeginsAfterAGoodbye) {
+  End end, peer;
+  std::vector<std::byte> source(8192);
+  const Piece piece{source.data(), 0, source.size()};
+  const Chunk chunk{.cookie = 1, .target = peer.machine.bind(end.ref()), .pieces = {&piece, 1}, .bytes = source.size()};
+  ASSERT_EQ(peer.machine.submit({&chunk, 1}), 1U);
+  peer.machine.bye(Code::kDisconnected, "closed");
+  EXPECT_TRUE(drain(peer.machine, 1).empty());
+}
+
+TEST(Machine, BulkMessagesLeaveChunksTheirTurn) {
+  End end, peer;
+  std::vector<std::byte> source(8192);
+  const Piece piece{source.data(), 0, source.size()};
+  const Chunk chunk{.cookie = 1, .target = peer.machine.bind(end.ref()), .pieces = {&piece, 1}, .bytes = source.size()};
+  ASSERT_EQ(peer.machine.submit({&chunk, 1}), 1U);
+  const std::vector<std::byte> message(kMessagesAhead / 8);
+  for (int i = 0; i < 9; ++i) {
+    ASSERT_TRUE(peer.machine.send(Priority::kBulk, message, {}));
+    // The stream takes what there is before it runs dry.
+    std::array<iovec, 64> parts;
+    const std::size_t count = peer.machine.gather(1, parts, 1 << 20);
+    std::uint64_t size = 0;
+    for (const iovec& part : std::span(parts).first(count)) size += part.iov_len;
+    peer.machine.sent(1, size, UINT64_MAX);
+    if (i < 8) {
+      EXPECT_EQ(size, message.size() + wire::lead_size(wire::kAheadSize)) << i;
+    } else {
+      EXPECT_GT(size, message.size() + source.size()) << "the chunk goes before this message";
+    }
+  }
+}
+
+TEST(Machine, BulkMessagesHaveOneStreamOrTheFirst) {
+  EventQueue events;
+  RegionTable regions(1);
+  Machine peer(regions, events, nullptr, {.peer = "peer", .streams = 3, .small_max = 4096});
+  ASSERT_TRUE(peer.send(Priority::kBulk, base::as_bytes("early"), {}));
+  peer.open_stream(2);
+  peer.open_stream(1);
+  ASSERT_TRUE(peer.send(Priority::kBulk, base::as_bytes("late"), {}));
+  End end(3);
+  const auto late = drain(peer, 2);
+  ASSERT_TRUE(deliver(end.machine, 2, late).ok());
+  EXPECT_EQ(end.log(), "") << "it waits for the one that went on stream 0";
+  ASSERT_TRUE(deliver(end.machine, 0, drain(peer, 0)).ok());
+  EXPECT_EQ(end.log(), "message early\nmessage late\n");
+  EXPECT_TRUE(drain(peer, 1).empty());
+  EXPECT_EQ(deliver(end.machine, 1, late).code(), Code::kCorrupt) << "they keep the stream of the first";
+}
+
+TEST(Machine, ABulkMessageTellsWhatIsBeforeIt) {
+  End plain, peer;
+  ASSERT_TRUE(peer.machine.send(Priority::kRealtime, base::as_bytes("x"), {}));
+  EXPECT_EQ(deliver(plain.machine, 1, drain(peer.machine, 0)).code(), Code::kCorrupt);
+  End telling;
+  ASSERT_TRUE(peer.machine.send(Priority::kBulk, base::as_bytes("x"), {}));
+  EXPECT_EQ(deliver(telling.machine, 0, drain(peer.machine, 1)).code(), Code::kCorrupt);
 }
 
 TEST(Machine, AnUnboundRegionIsNamedNoMore) {

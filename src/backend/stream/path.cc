@@ -62,7 +62,7 @@ bool StreamPath::send(Priority priority, std::span<const std::byte> head, std::s
 }
 
 void StreamPath::cancel(std::uint64_t transfer) {
-  if (phase_ != Phase::kUp) return;
+  if (phase_ != Phase::kUp && phase_ != Phase::kHearing) return;
   activate();
   machine_->cancel(transfer);
 }
@@ -124,7 +124,7 @@ Status StreamPath::condition(Instant now) const {
 void StreamPath::say_goodbye(Code code, std::string_view reason) {
   if (phase_ != Phase::kUp) return;
   machine_->bye(code, reason);
-  static_cast<void>(send_on(0, Outlet::kStagedMax));
+  static_cast<void>(send_last_words());
 }
 
 void StreamPath::begin_close(Instant now) {
@@ -133,6 +133,8 @@ void StreamPath::begin_close(Instant now) {
     phase_ = Phase::kClosing;
     deadline_ = now + kClosePatience;
     activate();
+  } else if (phase_ == Phase::kHearing) {
+    take_goodbye(*machine_->take_news(true).bye);
   } else if (phase_ == Phase::kAsking) {
     go_down(lost_why_);
   } else if (phase_ == Phase::kOpening) {
@@ -184,6 +186,8 @@ Instant StreamPath::next_deadline() const {
       }
       return next;
     }
+    case Phase::kHearing:
+      return std::min(deadline_, quiet_by_);
     case Phase::kAsking:
       return ask_at_;
     case Phase::kClosing:
@@ -197,7 +201,8 @@ Instant StreamPath::next_deadline() const {
 bool StreamPath::may_sleep() const {
   if (phase_ == Phase::kDown) return true;
   if (phase_ == Phase::kAsking) return asked_ > 0;  // The port turns it when its next question is due.
-  if (phase_ == Phase::kUp && (machine_->has_acks() || !machine_->wants(0))) return false;
+  if (phase_ == Phase::kHearing) return hears_nothing();
+  if (phase_ == Phase::kUp && (machine_->has_acks() || machine_->awaits_poll())) return false;
   for (unsigned index = 0; index < streams_; ++index) {
     const StreamOwner& owner = lanes_[index].owner;
     if (lanes_[index].shake != nullptr) {
@@ -207,6 +212,15 @@ bool StreamPath::may_sleep() const {
     if (lanes_[index].stream == nullptr) continue;
     if (owner.readable && machine_->wants(index)) return false;
     if (!owner.blocked && machine_->has_work(index)) return false;
+  }
+  return true;
+}
+
+bool StreamPath::hears_nothing() const {
+  if (deadline_ == Instant::max() || machine_->awaits_poll()) return false;
+  for (unsigned index = 1; index < streams_; ++index) {
+    const Lane& lane = lanes_[index];
+    if (lane.stream != nullptr && lane.owner.readable && machine_->wants(index)) return false;
   }
   return true;
 }

@@ -3,9 +3,10 @@
 // StreamPath: one session with a peer. It opens its streams, joins them with a Machine, and moves bytes in bounded
 // steps.
 //
-// Life: opening (outbound: connect, hello; inbound: answer) -> up -> closing (saying goodbye) -> down. An inbound path
-// of the same host that lost its connection asks for a moment whether its opener still listens, before it is down. Once
-// down it holds no stream, and stays readable until the port drops it.
+// Life: opening (outbound: connect, hello; inbound: answer) -> up -> closing (saying goodbye) -> down. A path whose
+// peer said goodbye hears the messages that the peer sent before and that are late; nothing is sent on it any more. An
+// inbound path of the same host that lost its connection asks for a moment whether its opener still listens, before it
+// is down. Once down it holds no stream, and stays readable until the port drops it.
 //
 // Thread rule: confined to the port's lane. Lifetime: owned by its port.
 
@@ -65,7 +66,7 @@ struct PortShared {
 inline constexpr std::uint64_t kControlStep = 256 * 1024;
 /// and that all paths move in one turn beside their share of bulk; the other paths have theirs in the next.
 inline constexpr std::uint64_t kControlTurn = 4 << 20;
-/// Calls in which the rest of stream 0 is read once another stream has ended.
+/// Calls in which the rest of stream 0 is read once another stream has ended, and in all that of the others.
 inline constexpr int kLastWordsSteps = 32;
 /// Paths visited in one turn.
 inline constexpr std::size_t kVisitsMax = 128;
@@ -133,7 +134,7 @@ class StreamPath final : public Path {
   bool is_active = false;
 
  private:
-  enum class Phase : std::uint8_t { kOpening, kUp, kAsking, kClosing, kDown };
+  enum class Phase : std::uint8_t { kOpening, kUp, kHearing, kAsking, kClosing, kDown };
   struct Lane {
     std::unique_ptr<Handshake> shake;  ///< Until the hellos are through,
     std::unique_ptr<Stream> stream;    ///< then the stream alone.
@@ -186,7 +187,11 @@ class StreamPath final : public Path {
   void watch_memory(Instant now);
   std::size_t turn_closing(Instant now);
   void note_progress(unsigned index, std::size_t bytes, Instant now);
-  void take_goodbye(const ControlNews& news);
+  void take_goodbye(const wire::PathBye& bye);
+  std::size_t send_last_words();
+  void begin_hearing();
+  std::size_t turn_hearing(Instant now);
+  std::size_t hear_last_words(unsigned index, int steps);
   void watch_opener(Instant now);
   /// Stream `index` has ended, and with it the path.
   void lose(unsigned index, const Status& why);
@@ -199,6 +204,7 @@ class StreamPath final : public Path {
   Status opener_ended() const;
 
   void close_streams(bool abort);
+  bool hears_nothing() const;
 
   PortShared& shared_;
   Phase phase_ = Phase::kOpening;
@@ -233,7 +239,7 @@ class StreamPath final : public Path {
   Status misfit_;                      ///< Whoever answered at a place speaks no version of ours.
   bool refused_ = false;               ///< Each place refused the connection.
   bool is_here_ = false;               ///< See Network::is_here.
-  Instant deadline_ = Instant::max();  ///< Of opening, of the opener's first word, or of closing.
+  Instant deadline_ = Instant::max();  ///< Of opening, of the opener's first word, of hearing, or of closing.
   std::string asks_at_;  ///< Inbound: where to ask, after a loss, whether the opener lives; empty: nowhere.
   Status lost_why_;      ///< While it asks: what the path ends with if the opener lives.
   std::unique_ptr<Stream> question_;

@@ -14,6 +14,9 @@ namespace {
 constexpr Duration kHot = std::chrono::microseconds(200);
 /// After a small operation bulk moves in small steps for so long.
 constexpr Duration kSmallFor = std::chrono::microseconds(500);
+/// How long messages may come after the goodbye that they were sent before, and how often each turn reads.
+constexpr Duration kHearPatience = std::chrono::milliseconds(500);
+constexpr int kHearSteps = 4;
 /// Turns after which acknowledgements stop waiting for company.
 constexpr unsigned kAckTurns = 8;
 
@@ -31,6 +34,8 @@ std::size_t StreamPath::turn(Instant now, Share& share) {
       return turn_opening(now);
     case Phase::kUp:
       return turn_up(now, share);
+    case Phase::kHearing:
+      return turn_hearing(now);
     case Phase::kAsking:
       return turn_asking(now);
     case Phase::kClosing:
@@ -58,6 +63,7 @@ std::size_t StreamPath::turn_up(Instant now, Share& share) {
   skipped_bulk_ = small && !shared_.events.empty() && !skipped_bulk_;
   if (!skipped_bulk_) work += move_bulk(now, share);
   if (phase_ == Phase::kUp && machine_->has_news()) answer_news(now);
+  if (phase_ == Phase::kUp && machine_->awaits_words()) begin_hearing();
   if (phase_ == Phase::kUp && is_held_) watch_opener(now);
   if (phase_ == Phase::kUp && now >= identity_.next()) watch_identity(now);
   if (phase_ == Phase::kUp) watch_peer(now);
@@ -144,7 +150,7 @@ void StreamPath::answer_news(Instant now) {
   if (news.ping) static_cast<void>(machine_->pong(news.ping_nonce));
   if (news.pong) static_cast<void>(detector_->on_pong(news.pong_nonce, now));
   if (news.renewal) take_identity(news.identity);
-  if (news.bye && phase_ == Phase::kUp) take_goodbye(news);
+  if (news.bye && phase_ == Phase::kUp) take_goodbye(*news.bye);
 }
 
 // A path lasts as long as its peer's certificate. What the peer did before stays valid.
@@ -153,7 +159,7 @@ void StreamPath::watch_identity(Instant now) {
     HAWSER_LOG(shared_.context.log, kWarn, "{}: the path to {} ends: {}", shared_.options.backend, name_,
                status.to_string());
     machine_->bye(Code::kOk, "its identity does not hold any more");
-    static_cast<void>(send_on(0, kControlStep));
+    static_cast<void>(send_last_words());
     go_down(status.with_scope(Scope::kPath).with_peer(name_), false);
     return;
   }
@@ -172,10 +178,10 @@ void StreamPath::take_identity(const std::string& proof) {
              identity_.describe());
 }
 
-void StreamPath::take_goodbye(const ControlNews& news) {
+void StreamPath::take_goodbye(const wire::PathBye& bye) {
   // An agent that closes is gone; one that only drops this path is not.
-  const Scope scope = news.bye_code == Code::kOk ? Scope::kPath : Scope::kPeer;
-  go_down(Status(Code::kDisconnected, base::format("{} said goodbye: {}", name_, base::shown(news.bye_reason)))
+  const Scope scope = bye.code == Code::kOk ? Scope::kPath : Scope::kPeer;
+  go_down(Status(Code::kDisconnected, base::format("{} said goodbye: {}", name_, base::shown(bye.reason)))
               .with_scope(scope)
               .with_peer(name_));
 }
@@ -241,30 +247,82 @@ void StreamPath::watch_memory(Instant now) {
 }
 
 std::size_t StreamPath::turn_closing(Instant now) {
-  const std::size_t sent = send_on(0, kControlStep);
+  const std::size_t sent = send_last_words();
   if (phase_ != Phase::kClosing) return sent;
-  const bool done = !machine_->has_unsent(0) && lanes_[0].stream->is_flushed();
+  const unsigned bulk = machine_->bulk_messages_out();
+  const bool done = !machine_->has_last_words() && lanes_[0].stream->is_flushed() && lanes_[bulk].stream->is_flushed();
   if (done || now >= deadline_) {
     go_down(Status(Code::kDisconnected, "this agent closed the path").with_peer(name_), !done);
   }
   return sent + 1;
 }
 
+std::size_t StreamPath::send_last_words() {
+  std::size_t sent = send_on(0, kControlStep);
+  const unsigned bulk = machine_->bulk_messages_out();
+  if (bulk != 0 && lanes_[bulk].stream != nullptr) sent += send_on(bulk, kControlStep);
+  return sent;
+}
+
 // A peer that goes closes all its streams, and this may be the first whose end is seen. What it said before, its
-// goodbye last, is on stream 0 by now.
+// goodbye last, is on stream 0 by now, or behind it on that of bulk messages.
 void StreamPath::lose(unsigned index, const Status& why) {
-  for (int step = 0; index != 0 && step < kLastWordsSteps && phase_ == Phase::kUp && machine_->wants(0); ++step) {
-    const std::size_t count = machine_->landing(0, shared_.parts, kControlStep);
-    const Moved moved = lanes_[0].stream->receive({shared_.parts.data(), count});
-    shared_.watch.count(moved.bytes);
-    if (moved.bytes == 0) break;
-    if (Status status = machine_->received(0, moved.bytes); !status.ok()) go_down(status);
-  }
+  if (index != 0) hear_last_words(0, kLastWordsSteps);
   if (phase_ == Phase::kUp && machine_->has_news()) {
-    if (const ControlNews news = machine_->take_news(); news.bye) take_goodbye(news);
+    if (const ControlNews news = machine_->take_news(); news.bye) take_goodbye(*news.bye);
+  }
+  if (phase_ == Phase::kUp && machine_->awaits_words()) {
+    lanes_[index].stream->close(true);
+    lanes_[index].stream.reset();
+    return begin_hearing();
+  }
+  for (unsigned other = 1; other < streams_; ++other) {
+    if (other != index && machine_->may_carry_messages(other)) hear_last_words(other, kLastWordsSteps / kStreamsMax);
   }
   if (phase_ == Phase::kUp && !asks_at_.empty() && is_known()) return begin_asking(lost(why));
   go_down(lost(why));  // If it is not down already.
+}
+
+std::size_t StreamPath::hear_last_words(unsigned index, int steps) {
+  Lane& lane = lanes_[index];
+  std::size_t bytes = 0;
+  for (int step = 0; step < steps && lane.stream != nullptr && machine_->wants(index); ++step) {
+    const std::size_t count = machine_->landing(index, shared_.parts, kControlStep);
+    const Moved moved = lane.stream->receive({shared_.parts.data(), count});
+    shared_.watch.count(moved.bytes);
+    bytes += moved.bytes;
+    lane.owner.readable = moved.bytes > 0;
+    if (moved.closed && index != 0) lane.stream.reset();
+    if (moved.bytes == 0) break;
+    if (Status status = machine_->received(index, moved.bytes); !status.ok()) go_down(status);
+  }
+  return bytes;
+}
+
+// The peer said goodbye, and messages that it sent before are still on their way on another stream.
+void StreamPath::begin_hearing() {
+  phase_ = Phase::kHearing;
+  deadline_ = Instant::max();
+  activate();
+}
+
+std::size_t StreamPath::turn_hearing(Instant now) {
+  if (deadline_ == Instant::max()) deadline_ = now + kHearPatience;
+  if (Status status = machine_->begin_turn(); !status.ok()) {
+    go_down(status);
+    return 1;
+  }
+  std::size_t work = 0;
+  bool may_come = false;
+  for (unsigned index = 1; index < streams_ && phase_ == Phase::kHearing; ++index) {
+    if (!machine_->may_carry_messages(index)) continue;
+    work += hear_last_words(index, kHearSteps);
+    may_come = may_come || lanes_[index].stream != nullptr;
+  }
+  if (phase_ == Phase::kHearing) watch_memory(now);
+  if (phase_ != Phase::kHearing || (machine_->awaits_words() && may_come && now < deadline_)) return work;
+  take_goodbye(*machine_->take_news(true).bye);
+  return work + 1;
 }
 
 Status StreamPath::lost(const Status& why) const {

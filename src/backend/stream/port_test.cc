@@ -48,22 +48,44 @@ TEST(StreamPort, WritesSmallAndTellsTheArrival) {
   EXPECT_EQ(pair.b->arrivals[0], std::make_pair(std::uint64_t{101}, 1u));
 }
 
-TEST(StreamPort, MessagesKeepTheirOrder) {
-  Pair pair;
-  pair.connect();
-  std::vector<std::string> sent;
+/// Sends messages of random sizes, in the classes of `classes` by turns. Each begins with its number.
+void send_numbered(Pair& pair, std::span<const Priority> classes, std::size_t count) {
   base::Rng rng(5);
-  for (int i = 0; i < 600; ++i) {
-    std::string text(i % 50 == 0 ? kMessageMax : rng.below(100), static_cast<char>('a' + i % 26));
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string text = std::to_string(i) + std::string(i % 50 == 0 ? kMessageMax - 8 : 1 + rng.below(100), ' ');
     const std::string_view view = text;
     const std::size_t cut = rng.below(text.size() + 1);
-    while (!pair.to_b->send(Priority::kBulk, base::as_bytes(view.substr(0, cut)), base::as_bytes(view.substr(cut)))) {
+    const Priority priority = classes[i % classes.size()];
+    while (!pair.to_b->send(priority, base::as_bytes(view.substr(0, cut)), base::as_bytes(view.substr(cut)))) {
       pair.step();
     }
-    sent.push_back(text);
   }
-  ASSERT_TRUE(pair.run([&] { return pair.b->messages.size() == sent.size(); }));
-  EXPECT_EQ(pair.b->messages, sent);
+}
+
+TEST(StreamPort, MessagesOfAClassKeepTheirOrder) {
+  for (const unsigned connections : {1U, 2U, 3U}) {
+    Pair pair(connections);
+    pair.connect();
+    constexpr std::size_t kCount = 600;
+    constexpr Priority kClasses[] = {Priority::kBulk, Priority::kCritical, Priority::kBulk};
+    send_numbered(pair, kClasses, kCount);
+    ASSERT_TRUE(pair.run([&] { return pair.b->messages.size() == kCount; }));
+    std::vector<bool> came(kCount + 1);
+    std::size_t missing = 0, last_urgent = 0, overtook = 0;  // `missing`: the first that is.
+    for (const std::string& message : pair.b->messages) {
+      const std::size_t number = std::stoul(message);
+      if (number % 3 == 1) {
+        EXPECT_GE(number, last_urgent) << "urgent ones keep their order";
+        last_urgent = number;
+        if (missing < number) ++overtook;
+      } else {
+        EXPECT_EQ(number, missing) << "bulk overtakes nothing";
+      }
+      came[number] = true;
+      while (came[missing]) ++missing;
+    }
+    EXPECT_EQ(overtook > 0, connections > 1) << connections << " connections";
+  }
 }
 
 struct Roughness {
@@ -348,6 +370,27 @@ TEST(StreamPort, LastWordsAreHeardThoughAnotherStreamEndsFirst) {
   ASSERT_TRUE(pair.run([&] { return !pair.b->down.empty(); }));
   EXPECT_EQ(pair.b->messages, std::vector<std::string>{std::string(words)});
   EXPECT_NE(pair.b->down[0].message().find("goodbye"), std::string_view::npos) << pair.b->down[0].to_string();
+}
+
+TEST(StreamPort, BulkMessagesAreHeardBeforeAGoodbye) {
+  for (const bool closes : {true, false}) {
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      Pair pair(3, seed);
+      pair.connect();
+      constexpr Priority kClasses[] = {Priority::kBulk};
+      send_numbered(pair, kClasses, 60);  // All connections are up now.
+      ASSERT_TRUE(pair.run([&] { return pair.b->messages.size() == 60; }));
+      for (int i = 0; i < 40; ++i) {
+        ASSERT_TRUE(pair.to_b->send(Priority::kBulk, base::as_bytes(std::string_view("bulk")), {}));
+      }
+      pair.network.step_max = closes ? 7 : 0;  // The goodbye itself is short, and overtakes.
+      if (closes) pair.a->port->begin_close(pair.now);
+      if (!closes) pair.a->port->release_path(pair.to_b);
+      ASSERT_TRUE(pair.run([&] { return !pair.b->down.empty(); }));
+      EXPECT_EQ(pair.b->messages.size(), 100U) << "seed " << seed << (closes ? ", closed" : ", released");
+      EXPECT_NE(pair.b->down[0].message().find("goodbye"), std::string_view::npos) << pair.b->down[0].to_string();
+    }
+  }
 }
 
 TEST(StreamPort, AClosingAgentIsGoneForGood) {

@@ -22,10 +22,10 @@ constexpr std::size_t kReadyMax = 64;
 /// and the last path visited may be one that ends, whose last words are read.
 TurnWatch::Work turn_bound(const TurnBudget& budget) {
   constexpr std::uint64_t kAhead = kFrameRoom + Inlet::kBufferSize;  // Heads, and what is read ahead.
-  constexpr std::uint64_t kPathControl = 3 * (kControlStep + kAhead) + kLastWordsSteps * (kControlStep + kAhead);
+  constexpr std::uint64_t kPathControl = 4 * (kControlStep + kAhead) + 2 * kLastWordsSteps * (kControlStep + kAhead);
   constexpr std::uint32_t kPathCalls = 2 * kStreamsMax + 4;
   return {.bytes = kControlTurn + kPathControl + 6 * (budget.kernel_copy_bytes + kAhead) + kVisitsMax * kAhead,
-          .calls = kVisitsMax * (kPathCalls + kLastWordsSteps)};
+          .calls = kVisitsMax * (kPathCalls + 2 * kLastWordsSteps)};
 }
 
 }  // namespace

@@ -120,7 +120,7 @@ std::size_t HostNetwork::ready(std::span<Readiness> out, bool* acceptable) {
   const std::size_t count = std::min(out.size(), changes_.size());
   std::copy_n(changes_.begin(), count, out.begin());
   changes_.erase(changes_.begin(), changes_.begin() + static_cast<std::ptrdiff_t>(count));
-  *acceptable = std::exchange(acceptable_, false);
+  *acceptable = std::exchange(acceptable_, false) || *acceptable;
   return count;
 }
 

@@ -123,6 +123,19 @@ TEST(Net, AFullWindowHoldsTheSenderBack) {
   EXPECT_EQ(pair.send(0, text), 100U);
 }
 
+TEST(Net, OneThatWaitsToBeAcceptedIsNotForgotten) {
+  Pair pair;
+  auto opened = std::move(*pair.networks[0]->connect("sim:b", {}));
+  pair.world.run_for(milliseconds(1));
+  std::array<Readiness, 4> ready;
+  bool acceptable = false;
+  pair.networks[1]->ready(ready, &acceptable);
+  EXPECT_TRUE(acceptable);
+  pair.networks[1]->ready(ready, &acceptable);
+  EXPECT_TRUE(acceptable) << "nobody accepted it, and nothing tells of it again";
+  EXPECT_NE(pair.networks[1]->accept(), nullptr);
+}
+
 TEST(Net, RefusedAndUnanswered) {
   Pair pair;
   pair.networks[1]->stop_listening();

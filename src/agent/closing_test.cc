@@ -64,6 +64,28 @@ TEST(Closing, APeerThatIsGoneGetsNoSessionByALookAtItsPlans) {
   EXPECT_TRUE(here.counters().peers.empty());
 }
 
+// It waits for a word, and so nobody has wanted the peer yet.
+TEST(Closing, AHeldTransferEndsWithItsPeer) {
+  Agent there = open_by_tcp("there"), here = open_by_tcp("here");
+  std::vector<std::byte> memory(64);
+  std::vector<std::uint64_t> words(1);
+  const Region ours = here.add_region({.name = "ours", .bytes = memory}).value();
+  const Region gate = here.add_region({.name = "gate", .bytes = std::as_writable_bytes(std::span(words))}).value();
+  const Region theirs = there.add_region({.name = "theirs", .bytes = memory}).value();
+  const Peer peer = here.add_peer(there.card().value()).value();
+  const LocalRange from = ours.range(0, 64);
+  const RemoteRange to = peer.range("theirs", 0, 64);
+  const Plan plan = here.plan_write(peer, {&from, 1}, {&to, 1}).value();
+  const SignalWord word{.word = gate.range(0, 8), .value = 1};
+  Transfer held = plan.submit({.after = &word}).value();
+  static_cast<void>(here.poll());
+  ASSERT_FALSE(held.done());
+  ASSERT_TRUE(here.invalidate(peer).ok());
+  const Status end = held.wait(Duration::zero());
+  EXPECT_EQ(end.code(), Code::kDisconnected) << end.to_string();
+  EXPECT_EQ(end.buffer(), BufferState::kUntouched) << end.to_string();
+}
+
 // Somebody looks just when the peer goes, and then the agent closes: that session ends twice.
 TEST(Closing, ASessionThatIsMadeForAPeerThatIsGoneIsBuriedOnce) {
   Agent there = open_by_tcp("there"), here = open_by_tcp("here");

@@ -33,10 +33,11 @@ constexpr void add_rules(Table& table) {
   for (const Rule& rule : std::initializer_list<Rule>{
            {kKnown, kWant, kConnecting, {kArmDeadline, kOpenPath}},
            {kKnown, kPathUp, kUp, {kGreet, kReportUp}},
-           {kKnown, kPeerDead, kDown, {kReportDown}},
-           {kKnown, kRestarted, kDown, {kReportDown}},
-           {kKnown, kBye, kDown, {kReportDown}},
-           {kKnown, kInvalidate, kDown, {kReportDown}},
+           // Transfers may wait here, though nobody wants the peer yet: they follow another, or a word.
+           {kKnown, kPeerDead, kDown, {kFailTransfers, kReportDown}},
+           {kKnown, kRestarted, kDown, {kFailTransfers, kReportDown}},
+           {kKnown, kBye, kDown, {kFailTransfers, kReportDown}},
+           {kKnown, kInvalidate, kDown, {kFailTransfers, kReportDown}},
 
            {kConnecting, kPathUp, kUp, {kDisarm, kGreet, kReportUp}},
            {kConnecting, kPathLost, kBackoff, {kStartBackoff}},

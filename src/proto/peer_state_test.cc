@@ -15,10 +15,10 @@ using Event = SessionEvent;
 // What stands here is all that happens: every other pair of state and event changes nothing.
 constexpr std::string_view kGolden = R"(known         want          connecting    arm deadline, open path
 known         path up       up            greet, report up
-known         peer dead     down          report down
-known         restarted     down          report down
-known         bye           down          report down
-known         invalidate    down          report down
+known         peer dead     down          fail transfers, report down
+known         restarted     down          fail transfers, report down
+known         bye           down          fail transfers, report down
+known         invalidate    down          fail transfers, report down
 connecting    path up       up            disarm, greet, report up
 connecting    path lost     backoff       start backoff
 connecting    peer dead     down          disarm, fail transfers, release paths, report down

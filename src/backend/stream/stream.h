@@ -157,7 +157,7 @@ class Network {
 
   /// Streams that changed since last asked, each at least once per change ("edges": a stream that was not read until it
   /// would block need not be told again). Fills `out`; more may be left when it is full. Sets `*acceptable` where a peer
-  /// connected; it clears it never, since one that was not accepted yet is not told of again.
+  /// connected, and never clears it: of one that was not accepted yet nothing tells again.
   virtual std::size_t ready(std::span<Readiness> out, bool* acceptable) = 0;
   /// When `ready` has to be asked although nothing came: a transport of its own sends lost bytes again.
   virtual Instant next_deadline() const { return Instant::max(); }

@@ -156,8 +156,8 @@ class Network {
   virtual void stop_listening() = 0;
 
   /// Streams that changed since last asked, each at least once per change ("edges": a stream that was not read until it
-  /// would block need not be told again). Fills `out`; more may be left when it is full. Sets `*acceptable` where a peer
-  /// connected, and never clears it: of one that was not accepted yet nothing tells again.
+  /// would block need not be told again). Fills `out`; more may be left when it is full. Where a peer connected it sets
+  /// `*acceptable`, which it never clears: of one that was not accepted yet nothing tells again.
   virtual std::size_t ready(std::span<Readiness> out, bool* acceptable) = 0;
   /// When `ready` has to be asked although nothing came: a transport of its own sends lost bytes again.
   virtual Instant next_deadline() const { return Instant::max(); }

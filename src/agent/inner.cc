@@ -90,6 +90,8 @@ std::vector<Peer> flush(const Agent& agent, Instant deadline) {
 
 Instant now(const Agent& agent) { return core_of(agent)->now(); }
 
+base::YieldPrice& yields(const Agent& agent) { return core_of(agent)->lane.yields(); }
+
 std::string status_page(const Agent& agent) { return core_of(agent)->status_teller.path(); }
 
 const AgentOptions& options_of(const Agent& agent) { return core_of(agent)->options; }

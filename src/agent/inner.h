@@ -24,6 +24,7 @@
 #include "agent/region.h"
 #include "agent/service.h"
 #include "base/log.h"
+#include "base/yield_price.h"
 
 namespace hawser::agent::inner {
 
@@ -59,6 +60,8 @@ Status under_lane_lightly(const Agent& agent, std::string_view what, const std::
 /// Makes progress, or waits for the driver to, until `reached` or the deadline. See Lane::wait_until.
 bool wait_until(const Agent& agent, const std::function<bool()>& reached, Instant deadline);
 Instant now(const Agent& agent);
+/// What yields of those who wait cost: see Lane::yields.
+base::YieldPrice& yields(const Agent& agent);
 /// Waits until every peer that is not down has what it was sent. Those that have not by the deadline.
 std::vector<Peer> flush(const Agent& agent, Instant deadline);
 

@@ -238,7 +238,7 @@ bool Lane::wait_in_pauses(const std::function<bool()>& reached, Instant deadline
 bool Lane::wait_until(const std::function<bool()>& reached, Instant deadline) {
   if (core_.hooks.pause) return wait_in_pauses(reached, deadline);
   Instant now = core_.now();
-  Instant busy = now;
+  Instant busy = now, yielded = now;
   while (!reached()) {
     if (now >= deadline) return reached();
     const bool has_driver = driven();
@@ -263,8 +263,9 @@ bool Lane::wait_until(const std::function<bool()>& reached, Instant deadline) {
       rest(deadline);
       now = core_.now();
       spin_.slept(now - before);
-    } else if (work == 0 && now - busy >= kYieldAfter) {
-      std::this_thread::yield();
+    } else if (work == 0 && now - std::max(busy, yielded) >= std::max(kYieldAfter, yields_.patience())) {
+      yields_.yield();
+      yielded = core_.now();
     }
     leading_.store(false, std::memory_order_release);
   }
@@ -296,7 +297,7 @@ void Lane::lead_beside_driver(const std::function<bool()>& reached, Instant dead
     ring();  // From now on the driver looks by itself whether it is needed.
   }
   Instant now = core_.now();
-  Instant busy = now;
+  Instant busy = now, yielded = now;
   while (!reached() && now < deadline && driven() && !has_jobs()) {
     lock();
     now = clock_.now();
@@ -309,8 +310,9 @@ void Lane::lead_beside_driver(const std::function<bool()>& reached, Instant dead
       rest(deadline);
       now = core_.now();
       spin_.slept(now - before);
-    } else if (now - busy >= kYieldAfter) {
-      std::this_thread::yield();
+    } else if (now - std::max(busy, yielded) >= std::max(kYieldAfter, yields_.patience())) {
+      yields_.yield();
+      yielded = core_.now();
     }
   }
   const Instant now_steady = Clock::steady().now();

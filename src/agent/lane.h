@@ -36,6 +36,7 @@
 #include "base/spin.h"
 #include "base/spin_window.h"
 #include "base/status_page.h"
+#include "base/yield_price.h"
 
 namespace hawser::agent {
 
@@ -150,6 +151,8 @@ class Lane final : public LaneAccess {
   void note_found(Instant now) HAWSER_REQUIRES(in_lane) {
     if (is_claimed()) note_led(now);
   }
+  /// What yields of threads that wait for the lane, or for what other processes write, cost on their cores.
+  base::YieldPrice& yields() { return yields_; }
   /// Nobody has turned the lane for kLookerTurn, and nobody sleeps on it who would be woken to do so.
   bool lacks_turn(Instant now) const HAWSER_REQUIRES(in_lane);
 
@@ -251,6 +254,7 @@ class Lane final : public LaneAccess {
   std::shared_ptr<RunnerBell> bell_ HAWSER_GUARDED_BY(bell_mutex_);  ///< The runner's.
 
   base::SpinWindow spin_{kSpinWindow, kSpinWindowMax};  ///< The leader's.
+  base::YieldPrice yields_;
   std::unique_ptr<base::Epoll> epoll_;
   base::EventFd wake_{base::Fd()};
   base::Fd timer_;  ///< Only once event_fd() was asked for.

@@ -47,6 +47,17 @@ TEST(CollectivesView, SeveralHostsHaveTwoLevelsAndNoSharedMemory) {
   }
 }
 
+TEST(CollectivesView, BlocksOfSeveralHostsGoByTreesOverThem) {
+  for (const auto operation : {schedule::Operation::kAllGather, schedule::Operation::kReduceScatter}) {
+    for (const CollectiveRow& row : collectives_report(16, 2, kSizes, operation, false).rows) {
+      EXPECT_EQ(row.choices[0].algorithm, schedule::Algorithm::kPat) << row.bytes;
+    }
+    for (const CollectiveRow& row : collectives_report(16, 1, kSizes, operation, false).rows) {
+      for (const schedule::Choice& each : row.choices) EXPECT_NE(each.algorithm, schedule::Algorithm::kPat);
+    }
+  }
+}
+
 TEST(CollectivesView, ReproducibleResultsHaveOneWay) {
   const CollectivesReport report = collectives_report(8, 1, kSizes, schedule::Operation::kAllReduce, true);
   ASSERT_EQ(report.rows[0].choices.size(), 1U);

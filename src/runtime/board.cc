@@ -10,7 +10,8 @@
 namespace hawser::runtime {
 namespace {
 
-constexpr std::size_t kFinishedAt = 0, kAsksAt = kBoardLine, kWorldAt = kBoardLine + 8, kSlotsAt = 2 * kBoardLine;
+constexpr std::size_t kFinishedAt = 0, kAsksAt = kBoardLine, kWorldAt = kBoardLine + 8, kCoreAt = kBoardLine + 16,
+                      kSlotsAt = 2 * kBoardLine;
 constexpr std::size_t kNumberAt = 8, kDigestAt = 16, kBytesAt = 24;
 
 static_assert(std::atomic_ref<std::uint64_t>::is_always_lock_free, "words of boards are shared by processes");
@@ -43,6 +44,7 @@ Board::Board(std::uint64_t world, std::uint32_t rank, std::uint32_t size, std::s
 void Board::wipe(std::span<std::byte> memory) {
   word(memory.data() + kWorldAt).store(0, std::memory_order_seq_cst);  // First: no word below is that world's now.
   word(memory.data() + kAsksAt).store(0, std::memory_order_seq_cst);
+  word(memory.data() + kCoreAt).store(0, std::memory_order_relaxed);
   word(memory.data() + kFinishedAt).store(0, std::memory_order_seq_cst);
   for (std::uint64_t turn = 0; turn < kBoardSlots; ++turn) {
     word(memory.data() + slot_at(turn)).store(0, std::memory_order_seq_cst);
@@ -101,6 +103,16 @@ bool Board::is_still_there(std::uint32_t rank, std::uint64_t turn) const {
   std::atomic_thread_fence(std::memory_order_acquire);  // What was read before stays before the loads below.
   return load(board + slot_at(turn), std::memory_order_relaxed) == turn + 1 &&
          load(board + kWorldAt, std::memory_order_relaxed) == world_;
+}
+
+void Board::stand_on(int core) {
+  if (core < 0 || std::exchange(core_, core) == core) return;
+  word(own_.data() + kCoreAt).store(static_cast<std::uint64_t>(core) + 1, std::memory_order_relaxed);
+}
+
+bool Board::stood_on(std::uint32_t rank, int core) const {
+  const std::byte* const board = core < 0 ? nullptr : board_of(rank);
+  return board != nullptr && load(board + kCoreAt, std::memory_order_relaxed) == static_cast<std::uint64_t>(core) + 1;
 }
 
 void Board::finish(std::uint64_t turn) {

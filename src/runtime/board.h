@@ -4,8 +4,10 @@
 // alone writes, and its looks at those of the others.
 //
 //   line 0      finished:u64          so many turns have ended at its owner
-//   line 1      asks:u64, world:u64   not 0: the owner sleeps, and the others ring when they write something; and whose
-//                                     board it is. The others look at this line while they wait: it changes rarely
+//   line 1      asks:u64, world:u64, core:u64
+//                                     not 0: the owner sleeps, and the others ring when they write something; whose
+//                                     board it is; 1 + the core on which the owner was when it began a turn, or waited.
+//                                     The others look at this line while they wait: it changes rarely
 //   slots       kBoardSlots of these: sequence:u64, number:u64, digest:u64, bytes:u64, the bytes themselves
 //
 // The collectives that go by boards are turns 0, 1, 2 ... of their world, the same at all ranks. A turn has the slot
@@ -79,6 +81,10 @@ class Board {
   }
   /// What `look` gave was there all the time until now.
   bool is_still_there(std::uint32_t rank, std::uint64_t turn) const;
+  /// This rank is on that core of the host. Others that wait for it on the same core let it run.
+  void stand_on(int core);
+  /// The other rank was on that core when it told last.
+  bool stood_on(std::uint32_t rank, int core) const;
   /// This rank reads nothing of the turn any more. In any order.
   void finish(std::uint64_t turn);
 
@@ -95,6 +101,7 @@ class Board {
   const std::uint32_t rank_, size_;
   const std::span<std::byte> own_;
   const Others others_;
+  int core_ = -1;                                      ///< As told last.
   std::uint64_t asked_ = 0;                            ///< How often.
   std::uint64_t finished_ = 0;                         ///< All turns before it have ended,
   std::vector<std::uint64_t> finished_ahead_;          ///< and these.

@@ -108,15 +108,26 @@ bool BoardCall::has_news() const {
   return sight == Sight::kThere || sight == Sight::kBad;
 }
 
+bool BoardCall::is_awaited(std::uint32_t rank) const {
+  if (rank == call_.rank) return false;
+  Board::Entry entry;
+  const bool must_write = rank >= seen_ && board_.look(rank, turn_, &entry) != Sight::kThere;
+  return must_write || (!has_written_ && !board_.has_freed(rank, turn_));
+}
+
 std::vector<std::uint32_t> BoardCall::awaited() const {
   std::vector<std::uint32_t> all;
   for (std::uint32_t rank = 0; rank < call_.size; ++rank) {
-    Board::Entry entry;
-    const bool must_write = rank >= seen_ && board_.look(rank, turn_, &entry) != Sight::kThere;
-    const bool must_read = !has_written_ && !board_.has_freed(rank, turn_);
-    if (rank != call_.rank && (must_write || must_read)) all.push_back(rank);
+    if (is_awaited(rank)) all.push_back(rank);
   }
   return all;
+}
+
+bool BoardCall::awaits_one_on(int core) const {
+  for (std::uint32_t rank = 0; rank < call_.size; ++rank) {
+    if (board_.stood_on(rank, core) && is_awaited(rank)) return true;
+  }
+  return false;
 }
 
 std::optional<std::uint32_t> BoardCall::out_of_sight() const {

@@ -51,10 +51,13 @@ class BoardCall {
   std::uint32_t culprit() const { return seen_; }
   /// Ranks that have not written yet, or have to read first what they were written before.
   std::vector<std::uint32_t> awaited() const;
+  /// One of them told last that it is on that core.
+  bool awaits_one_on(int core) const;
   /// The lowest rank whose board can be read no more and is waited for.
   std::optional<std::uint32_t> out_of_sight() const;
 
  private:
+  bool is_awaited(std::uint32_t rank) const;
   std::span<const std::byte> own_bytes() const;
   bool take_result();
   void combine(std::uint64_t at, std::uint64_t count);

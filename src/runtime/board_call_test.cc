@@ -130,6 +130,27 @@ TEST_F(BoardCallTest, ItWaitsForAllAndNamesThem) {
   EXPECT_EQ(first->out_of_sight(), std::nullopt);
 }
 
+TEST_F(BoardCallTest, ItKnowsWhetherOneThatItWaitsForStandsOnACore) {
+  const Values in = {1};
+  std::array<Values, 3> out = {Values(1), Values(1), Values(1)};
+  const Call call = {.operation = What::kAllReduce, .count = 1};
+  const auto first = begin(call, 0, in, out[0]);
+  boards_[0]->stand_on(4);
+  boards_[1]->stand_on(5);
+  boards_[2]->stand_on(6);
+  EXPECT_EQ(first->go_on(), Step::kWrote);
+  EXPECT_EQ(first->go_on(), Step::kWaits);
+  EXPECT_TRUE(first->awaits_one_on(5));
+  EXPECT_TRUE(first->awaits_one_on(6));
+  EXPECT_FALSE(first->awaits_one_on(4)) << "it does not wait for itself";
+  const auto last = begin(call, 2, in, out[2]);
+  EXPECT_EQ(last->go_on(), Step::kWrote);
+  EXPECT_FALSE(first->awaits_one_on(6)) << "that one has written";
+  boards_[1]->stand_on(4);  // It has moved.
+  EXPECT_FALSE(first->awaits_one_on(5));
+  EXPECT_TRUE(first->awaits_one_on(4));
+}
+
 TEST_F(BoardCallTest, AnotherCallIsFoundOnAllRanksThatReadIt) {
   const Values in = {1};
   std::array<Values, 3> out = {Values(1), Values(1), Values(1)};

@@ -1,5 +1,7 @@
 #include "runtime/board_room.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <bit>
 #include <string>
@@ -20,7 +22,10 @@ void BoardRoom::enter(BoardUser& user, Instant now) {
 
 void BoardRoom::begin(BoardUser& user, Instant now) {
   ++begun_;
-  if (state_ == State::kOpen) return user.begin_on_board(*board_, turns_++, now);
+  if (state_ == State::kOpen) {
+    board_->stand_on(::sched_getcpu());
+    return user.begin_on_board(*board_, turns_++, now);
+  }
   if (!std::has_single_bit(begun_)) return user.begin_by_messages(now);
   state_ = State::kUndecided;
   teller_ = &user;
@@ -106,6 +111,12 @@ std::size_t BoardRoom::look(Instant now) {
     if (i < users_.size() && users_[i] == next) ++i;
   }
   return work;
+}
+
+bool BoardRoom::wait_on(int core) {
+  if (board_ == nullptr) return false;
+  board_->stand_on(core);
+  return std::ranges::any_of(users_, [core](const BoardUser* user) { return user->awaits_one_on(core); });
 }
 
 bool BoardRoom::ask() {

@@ -40,6 +40,8 @@ class BoardUser {
   /// Goes on as far as it can. May end, and leave the room.
   virtual bool look(Instant now) = 0;
   virtual bool has_news() const = 0;
+  /// See BoardCall::awaits_one_on.
+  virtual bool awaits_one_on(int core) const = 0;
 
  protected:
   ~BoardUser() = default;
@@ -83,6 +85,8 @@ class BoardRoom final : Lookout {
   /// Goes on with what is on boards. Returns how much was new.
   std::size_t look(Instant now) override;
   bool has_users() const { return !users_.empty(); }
+  /// This rank waits on that core of the host. True: for a rank that told last that it is there, too.
+  bool wait_on(int core);
   /// Others have been rung for since the last time: that goes out in a turn of the lane.
   bool take_rung() { return std::exchange(has_rung_, false); }
   /// A rank has written, and rung.

@@ -59,6 +59,7 @@ class BoardBarrier final : public BoardUser {
     return true;
   }
   bool has_news() const override { return call_->has_news(); }
+  bool awaits_one_on(int core) const override { return call_->awaits_one_on(core); }
   std::optional<std::uint32_t> out_of_sight() const { return call_->out_of_sight(); }
   /// All letters are there.
   void decide() {
@@ -238,6 +239,20 @@ TEST_F(BoardRoomTest, OneThatWaitsLooksInEachTurnUntilItHasAskedForABell) {
   EXPECT_TRUE(one.is_over);
   EXPECT_TRUE(two.is_over);
   EXPECT_NE(mailbox_.next_deadline(), Instant());
+}
+
+TEST_F(BoardRoomTest, OneThatWaitsOnACoreTellsTheOthersAndKnowsWhoIsThere) {
+  constexpr int kCore = 1000;  // None that the test runs on.
+  EXPECT_FALSE(rooms_[0]->wait_on(kCore)) << "nothing is open yet";
+  open();
+  EXPECT_FALSE(rooms_[0]->wait_on(kCore)) << "it waits for nobody";
+  begin(0);
+  EXPECT_FALSE(rooms_[0]->wait_on(kCore)) << "nobody else is there";
+  begin(1);
+  EXPECT_FALSE(rooms_[1]->wait_on(kCore)) << "rank 0 is there, and has come";
+  rooms_[2]->wait_on(kCore);
+  EXPECT_TRUE(rooms_[0]->wait_on(kCore));
+  EXPECT_TRUE(rooms_[1]->wait_on(kCore));
 }
 
 TEST_F(BoardRoomTest, WhoIsAboutToSleepLooksOnceMore) {

@@ -109,6 +109,23 @@ TEST_F(BoardTest, AnEndedPathIsGone) {
   EXPECT_FALSE(boards_[1]->is_free(kBoardSlots));
 }
 
+TEST_F(BoardTest, WhereARankStandsIsWhatItToldLast) {
+  open(2);
+  for (const int core : {-1, 0, 7}) EXPECT_FALSE(boards_[1]->stood_on(0, core)) << "it has told nothing";
+  boards_[0]->stand_on(0);
+  EXPECT_TRUE(boards_[1]->stood_on(0, 0));
+  boards_[0]->stand_on(7);
+  boards_[0]->stand_on(-1);  // The system does not say.
+  EXPECT_FALSE(boards_[1]->stood_on(0, 0));
+  EXPECT_TRUE(boards_[1]->stood_on(0, 7));
+  EXPECT_FALSE(boards_[1]->stood_on(0, -1));
+  gone_ = 0;
+  EXPECT_FALSE(boards_[1]->stood_on(0, 7));
+  gone_ = 99;
+  Board::wipe(memories_[0]->bytes);
+  EXPECT_FALSE(boards_[1]->stood_on(0, 7)) << "the memory is another board's now";
+}
+
 TEST_F(BoardTest, EachAskIsRungForOnceByEachRank) {
   open(3);
   using Ranks = std::vector<std::uint32_t>;

@@ -103,6 +103,7 @@ class Collective final : public Operation, public Listener, public BoardUser {
   void begin_by_messages(Instant now) override;
   bool look(Instant now) override;
   bool has_news() const override { return on_board_->has_news(); }
+  bool awaits_one_on(int core) const override { return on_board_->awaits_one_on(core); }
 
  private:
   std::byte* place(const schedule::Slice& slice);

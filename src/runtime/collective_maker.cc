@@ -81,7 +81,8 @@ CollectiveMaker::Made CollectiveMaker::build(CollectiveCall call, const Collecti
   const bool is_packed = call.how != 0;  // In memory of this library's own.
   what.may_be_mapped = what.may_use_boards = is_one_host_ && !site_.is_sparse && !is_packed;
   HAWSER_TRY_ASSIGN(const schedule::Algorithm algorithm, choose(what, options));
-  if (algorithm == schedule::Algorithm::kTwoLevels) call.how += hosts_digest_;
+  const bool goes_by_hosts = algorithm == schedule::Algorithm::kTwoLevels || algorithm == schedule::Algorithm::kPat;
+  if (goes_by_hosts) call.how += hosts_digest_;
   auto made = std::make_shared<Collective>();
   made->algorithm = made->taken = algorithm;
   if (algorithm == schedule::Algorithm::kMapped) {

@@ -1,5 +1,6 @@
 #include "runtime/world_core.h"
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include "base/shown.h"
 #include "base/spin.h"
 #include "base/try.h"
+#include "base/yield_price.h"
 #include "reduce/compressor.h"
 #include "runtime/cost_file.h"
 #include "runtime/digest.h"
@@ -220,7 +222,10 @@ Status WorldCore::shutdown(Duration timeout) {
   const CollectiveOptions options = {.timeout = std::max(timeout - reserve, kLeastTimeout)};
   const CollectiveMaker::Made made =
       maker_.make({.call = {.operation = What::kBarrier}, .how = settings_digest()}, options);
-  if (made) (*made)->name = "shutdown";
+  if (made) {
+    (*made)->name = "shutdown";
+    put_text((*made)->flight.operation, (*made)->name);
+  }
   Request met = begin_collective(made, options);
   if (Status status = met.wait(Duration::max()); !status.ok()) {
     static_cast<void>(
@@ -869,18 +874,24 @@ bool WorldCore::wait(const runtime::Operation& operation, Duration timeout) cons
 }
 
 /// For a moment at what is on boards, without the lane's turns in between: they take longer than most waits. In its
-/// pauses it lets others run: a rank that it waits for may be among them, and surely is where there are more ranks than
-/// cores.
+/// pauses it lets others run: a rank that it waits for may be among them. It pauses soon if that rank stood on this
+/// core when it told last, or if there are more ranks than cores. Where yields cost slices, and no awaited rank stood
+/// here, it does not yield: what is left of the wait is the lane's, which spins, yields and sleeps.
 void WorldCore::look_for(const runtime::Operation& operation) const {
   static const auto cores = static_cast<std::uint32_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
   const bool is_crowded = size() > cores;
-  constexpr int kRounds = 16;
-  const int looks = is_crowded ? 2 : 24;
+  constexpr int kRounds = 16, kLooks = 24, kFewLooks = 2;
+  base::YieldPrice& yields = agent::inner::yields(seat_->agent);
+  bool is_awaited_here = false;
   for (int round = 0; round < kRounds && !operation.final.load(std::memory_order_acquire); ++round) {
-    if (round > 0) std::this_thread::yield();
+    if (round > 0 && (is_awaited_here || yields.patience() == Duration::zero())) yields.yield();
     bool has_users = false;
     const auto look = [&](Instant now) {
-      for (int i = 0; i < looks && room_->has_users() && !operation.final.load(std::memory_order_relaxed); ++i) {
+      for (int i = 0; i < kLooks && room_->has_users() && !operation.final.load(std::memory_order_relaxed); ++i) {
+        if (i == kFewLooks) {
+          is_awaited_here = room_->wait_on(::sched_getcpu());
+          if (is_awaited_here || is_crowded) break;
+        }
         if (room_->look(now) == 0) base::cpu_relax();
       }
       const bool has_begun_others = seat_->mailbox->run_jobs(now);

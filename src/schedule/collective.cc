@@ -14,6 +14,7 @@
 #include "schedule/doubling.h"
 #include "schedule/hosts.h"
 #include "schedule/mapped.h"
+#include "schedule/pat.h"
 #include "schedule/tree.h"
 #include "schedule/two_levels.h"
 
@@ -111,6 +112,10 @@ void all_gather(Schedule& schedule, const Call& call, Algorithm algorithm) {
   if (algorithm == Algorithm::kMapped) {
     return all_gather_mapped(schedule, Members::all(call.rank, call.size), blocks);
   }
+  if (algorithm == Algorithm::kPat) {
+    return all_gather_pat(schedule, Grid(call.hosts, call.size), call.rank, blocks, Buffer::kOutput,
+                          call.element_bytes);
+  }
   all_gather_blocks(schedule, Members::all(call.rank, call.size), blocks, Buffer::kOutput);
 }
 
@@ -125,7 +130,11 @@ void reduce_scatter(Schedule& schedule, const Call& call, Algorithm algorithm) {
   HAWSER_ASSERT(work == 0, "blocks in scratch begin at its first element");
   schedule.copy(whole(Buffer::kInput, blocks.total()), whole(Buffer::kScratch, blocks.total()));
   schedule.end_round();
-  reduce_scatter_blocks(schedule, me, blocks, Buffer::kScratch);
+  if (algorithm == Algorithm::kPat) {
+    reduce_scatter_pat(schedule, Grid(call.hosts, call.size), call.rank, blocks, Buffer::kScratch, call.element_bytes);
+  } else {
+    reduce_scatter_blocks(schedule, me, blocks, Buffer::kScratch);
+  }
   schedule.copy(blocks.slice(Buffer::kScratch, call.rank), result);
 }
 
@@ -199,6 +208,8 @@ Work work_of(const Call& call, Algorithm algorithm) {
       break;  // See cost_of_boards.
     case Algorithm::kTwoLevels:
       break;  // See cost_of_two_levels.
+    case Algorithm::kPat:
+      break;  // See cost_of_pat.
   }
   return {};
 }
@@ -314,6 +325,10 @@ Few right_ones(const Call& call) {
   if (has_two && call.commutes && !call.reproducible && Hosts::has_levels(call.hosts)) {
     all.push_back(Algorithm::kTwoLevels);
   }
+  // On one host, or where hosts differ, a circulant graph takes as many rounds and bytes, and copies nothing.
+  const bool is_in_blocks = call.operation == Operation::kAllGather || call.operation == Operation::kReduceScatter;
+  if (is_in_blocks && call.commutes && !call.reproducible && Grid::has_hosts(call.hosts))
+    all.push_back(Algorithm::kPat);
   const bool moves = call.operation == Operation::kBroadcast || call.operation == Operation::kAllGather;
   const bool combines = call.operation == Operation::kAllReduce || call.operation == Operation::kReduceScatter;
   if (call.may_be_mapped && call.size > 1 && (moves || (combines && call.commutes && !call.reproducible))) {
@@ -339,10 +354,17 @@ class Costs {
   double of(Algorithm algorithm) const {
     if (algorithm == Algorithm::kTwoLevels) return cost_of_two_levels(call_, model_);
     if (algorithm == Algorithm::kBoards) return cost_of_boards(call_, model_);
+    if (algorithm == Algorithm::kPat) return of_pat();
     return cost_of(work_of(call_, algorithm), static_cast<double>(call_.element_bytes), one_level_);
   }
 
  private:
+  double of_pat() const {
+    const double bytes = static_cast<double>(total(call_.counts) * call_.element_bytes);
+    return cost_of_pat(Grid(call_.hosts, call_.size), bytes / call_.size, call_.operation == Operation::kReduceScatter,
+                       model_);
+  }
+
   const Call& call_;
   const CostModel& model_;
   const CostModel one_level_;
@@ -359,9 +381,10 @@ std::string_view to_string(Operation operation) {
 }
 
 std::string_view to_string(Algorithm algorithm) {
-  constexpr std::array<std::string_view, kAlgorithms> kNames = {
-      "dissemination", "tree",   "scatter and gather", "doubling", "circulant",
-      "fixed tree",    "direct", "two levels",         "mapped",   "boards"};
+  constexpr std::array<std::string_view, kAlgorithms> kNames = {"dissemination", "tree",       "scatter and gather",
+                                                                "doubling",      "circulant",  "fixed tree",
+                                                                "direct",        "two levels", "mapped",
+                                                                "boards",        "pat"};
   const auto at = static_cast<std::size_t>(algorithm);
   return at < kNames.size() ? kNames[at] : "unknown";
 }

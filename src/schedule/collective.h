@@ -68,8 +68,9 @@ enum class Algorithm : std::uint8_t {
   kTwoLevels,  ///< Within hosts and between them: see two_levels.h.
   kMapped,     ///< Ranks read each other's buffers: see mapped.h.
   kBoards,     ///< Each writes its input on a board that all others read. It has no schedule.
+  kPat,        ///< Reduce-scatter or all-gather by trees over hosts and ranks: see pat.h.
 };
-inline constexpr std::size_t kAlgorithms = 10;
+inline constexpr std::size_t kAlgorithms = 11;
 /// The most that a rank can write on its board for one collective.
 inline constexpr std::uint64_t kBoardBytesMax = 4096;
 inline constexpr std::uint32_t kBoardRanksMax = 64;  ///< Each reads the board of each.

@@ -247,6 +247,29 @@ void check_two_levels(Call call) {
   }
 }
 
+/// On one host, and on hosts with as many ranks each where the size allows it. In one message, several, or each block
+/// alone, by the size of an element.
+void check_pat(Call call) {
+  std::vector<std::vector<std::uint32_t>> all = {{}};
+  for (const bool in_turn : {false, true}) {
+    for (const std::uint32_t ranks : {2U, 3U, 4U, 5U, 8U}) {
+      if (call.size % ranks != 0 || call.size == ranks || (call.size > 20 && ranks < 4)) continue;
+      std::vector<std::uint32_t> hosts(call.size);
+      for (std::uint32_t rank = 0; rank < call.size; ++rank) {
+        hosts[rank] = in_turn ? rank % (call.size / ranks) : rank / ranks;
+      }
+      all.push_back(std::move(hosts));
+    }
+  }
+  for (call.hosts = {}; const auto& hosts : all) {
+    call.hosts = hosts;
+    for (const std::uint64_t bytes : {1, 3'000, 20'000}) {
+      call.element_bytes = bytes;
+      check({call, Algorithm::kPat}, call.size);
+    }
+  }
+}
+
 class CollectiveOf : public testing::TestWithParam<Operation> {};
 
 TEST_P(CollectiveOf, EverySizeAndAlgorithm) {
@@ -259,6 +282,8 @@ TEST_P(CollectiveOf, EverySizeAndAlgorithm) {
       const bool has_two_levels = operation == Operation::kBarrier || operation == Operation::kBroadcast ||
                                   operation == Operation::kReduce || operation == Operation::kAllReduce;
       if (has_two_levels) check_two_levels(call);
+      const bool has_pat = operation == Operation::kAllGather || operation == Operation::kReduceScatter;
+      if (has_pat) check_pat(call);
       const bool may_be_one = operation == Operation::kAllReduce || operation == Operation::kReduce ||
                               operation == Operation::kScan || operation == Operation::kExclusiveScan ||
                               operation == Operation::kAllGather || operation == Operation::kGather;
@@ -266,6 +291,7 @@ TEST_P(CollectiveOf, EverySizeAndAlgorithm) {
       call.has_input_in_output = true;
       check_all_algorithms(call);
       if (has_two_levels) check_two_levels(call);
+      if (has_pat) check_pat(call);
     }
   }
 }

@@ -9,16 +9,10 @@
 #include <vector>
 
 #include "schedule/collective.h"
+#include "schedule/placed.h"
 
 namespace hawser::schedule {
 namespace {
-
-/// `ranks` on each of `hosts`, one after another or in turn.
-std::vector<std::uint32_t> placed(std::uint32_t hosts, std::uint32_t ranks, bool in_turn) {
-  std::vector<std::uint32_t> all;
-  for (std::uint32_t rank = 0; rank < hosts * ranks; ++rank) all.push_back(in_turn ? rank % hosts : rank / ranks);
-  return all;
-}
 
 /// Elements that leave the ranks of host 0 for other hosts.
 std::uint64_t sent_between_hosts(Call call, Algorithm algorithm) {

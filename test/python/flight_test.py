@@ -21,12 +21,24 @@ world = hawser.World.open()
 numbers = numpy.ones(1000, "float32")
 for _ in range(3):
     world.all_reduce(numbers)
-if world.rank == 1 and sys.argv[1] == "kill":
-    os.kill(os.getpid(), 9)
 while world.rank == 1 and not os.path.exists(sys.argv[2]):
     time.sleep(0.01)
+if world.rank == 1 and sys.argv[1] == "kill":
+    os.kill(os.getpid(), 9)
 world.all_reduce(numbers)
 world.shutdown(10)
+"""
+
+
+LEAVING = """
+import os, sys, time
+import hawser
+
+world = hawser.World.open()
+world.barrier()
+while world.rank == 1 and not os.path.exists(sys.argv[2]):
+    time.sleep(0.01)
+world.shutdown(60)
 """
 
 
@@ -36,12 +48,19 @@ def top(name, *arguments, expect=0):
     return json.loads(done.stdout)
 
 
-def ranks(name, tmp_path, what):
+def ranks(name, tmp_path, what, program=RANK):
     script = tmp_path / "rank.py"
-    script.write_text(RANK)
+    script.write_text(program)
     return subprocess.Popen([HAWSER, "run", "-n", "3", "--", sys.executable, str(script), what, str(tmp_path / "go")],
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                             env=dict(os.environ, HAWSER_WORLD_NAME=name.removeprefix("world.")))
+
+
+def stuck(name):
+    """The world, once two of its ranks wait for the third."""
+    done = subprocess.run([HAWSER, "top", name, "--once", "--json"], capture_output=True, text=True)
+    worlds = json.loads(done.stdout).get("worlds", []) if done.returncode == 0 else []
+    return worlds and worlds[0]["behind"] and len(worlds[0]["behind"][0]["waiting"]) == 2 and worlds[0]
 
 
 @pytest.fixture
@@ -52,13 +71,7 @@ def name():
 
 def test_a_live_world_tells_whom_it_waits_for(name, tmp_path):
     process = ranks(name, tmp_path, "wait")
-
-    def behind():
-        done = subprocess.run([HAWSER, "top", name, "--once", "--json"], capture_output=True, text=True)
-        worlds = json.loads(done.stdout).get("worlds", []) if done.returncode == 0 else []
-        return worlds and worlds[0]["behind"] and len(worlds[0]["behind"][0]["waiting"]) == 2 and worlds[0]
-
-    world = eventually(behind)
+    world = eventually(lambda: stuck(name))
     assert (world["size"], [rank["state"] for rank in world["ranks"]]) == (3, ["up"] * 3)
     late = world["behind"][0]
     assert (late["rank"], late["number"], late["last_number"], late["is_alive"]) == (1, 4, 3, True), late
@@ -72,8 +85,20 @@ def test_a_live_world_tells_whom_it_waits_for(name, tmp_path):
     assert "flight recorder" in top(name, "--post-mortem", expect=12)["error"]["message"]
 
 
+def test_a_shutdown_has_its_own_name(name, tmp_path):
+    process = ranks(name, tmp_path, "leave", LEAVING)
+    world = eventually(lambda: stuck(name))
+    late = world["behind"][0]
+    assert (late["rank"], late["operation"], late["waiting"]) == (1, "shutdown", [0, 2]), late
+    (tmp_path / "go").touch()
+    out = process.communicate(timeout=PATIENCE)[0]
+    assert process.returncode == 0, out
+
+
 def test_a_rank_that_was_killed_is_found_afterwards(name, tmp_path):
     process = ranks(name, tmp_path, "kill")
+    eventually(lambda: stuck(name))
+    (tmp_path / "go").touch()
     out = process.communicate(timeout=PATIENCE)[0]
     assert process.returncode != 0 and "rank 1" in out, out
     world = top(name, "--post-mortem")["worlds"][0]

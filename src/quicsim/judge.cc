@@ -115,15 +115,18 @@ bool QuicJudge::is_troubled(const Talk& talk, Instant since) {
 
 void QuicJudge::ended_idle(std::size_t connection, Side side) {
   const Talk& talk = talks_[connection];
-  const Duration silence = world_.now() - talk.end(side).heard;
+  const EndBook& end = talk.end(side);
+  const Duration silence = world_.now() - end.heard;
+  // An opener that missed the acceptor's part of the handshake has no keys to read what comes.
+  const Instant since = end.is_up ? end.heard : std::min(end.heard, world_.now() - settings_.options.idle_timeout);
   // Not to the ms: a datagram that came late or twice may have been of no use.
-  if (silence < settings_.options.idle_timeout * 7 / 8) {
+  if (end.is_up && silence < settings_.options.idle_timeout * 7 / 8) {
     return fail(fmt::format("{}: ended as idle, and it heard something {} ms ago", of(connection, side),
                             silence.count() / 1'000'000));
   }
   // An opener that does not know that the handshake is confirmed asks with packets that its peer cannot read any more.
-  if (talk.end(Side::kAcceptor).late >= talk.end(side).heard) return;
-  if (is_troubled(talk, talk.end(side).heard) || talk.is_over(other_of(side))) return;
+  if (talk.end(Side::kAcceptor).late >= end.heard) return;
+  if (is_troubled(talk, since) || talk.is_over(other_of(side))) return;
   const std::string work = has_work(connection);
   if (!work.empty()) fail(fmt::format("{}: ended as idle with nothing in its way: {}", of(connection, side), work));
 }
@@ -144,8 +147,9 @@ void QuicJudge::check_why(std::size_t connection, Side side, const Status& why, 
   if (why.ok()) return must(far.closed == Parting::kOrderly, "and the peer did not close it");
   if (why.code() == Code::kTimedOut) {
     must(!was_up, "though the handshake was through");
-    return must(is_troubled(talk, world_.now() - settings_.options.handshake_timeout) || talk.is_over(other_of(side)),
-                "though nothing was in its way");
+    // A Retry holds for the address that asked: who has another since is not let in (RFC 9000, section 8.1.3).
+    const bool is_troubled_now = is_troubled(talk, world_.now() - settings_.options.handshake_timeout);
+    return must(is_troubled_now || talk.has_moved || talk.is_over(other_of(side)), "though nothing was in its way");
   }
   must(why.code() == Code::kDisconnected, "which is no end of a connection");
   if (says(why, "has aborted")) return must(far.closed == Parting::kAborted, "and the peer did not abort it");

@@ -79,6 +79,7 @@ Settings draw_settings(base::Rng& rng, std::uint64_t seed) {
     options.unread_max = 32ull << 10;
   }
   options.idle_timeout = milliseconds(rng.range(2000, 8000));  // QUIC tells it in ms.
+  options.keep_alive = options.idle_timeout / 24;              // As heartbeats of an idle agent are to 60 s.
   options.handshake_timeout = milliseconds(rng.range(2000, 6000));
   if (rng.chance(0.5)) settings.look_max = draw_even(rng, microseconds(1), 8);
   settings.inbox_bytes = (64u * 1024) << rng.below(6);

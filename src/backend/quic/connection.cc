@@ -161,10 +161,17 @@ Status Connection::init_opener(std::span<const std::byte> token, Instant now) {
       library_.conn_client_new_versioned(&connection_, &acceptor, &own, &path, NGTCP2_PROTO_VER_V1, kCallbacksVersion,
                                          &table, kSettingsVersion, &its, kParamsVersion, &given, nullptr, this);
   if (error != 0) return Status(Code::kUnsupported, base::format("a QUIC connection: {}", library_.strerror(error)));
-  handshake_->attach(connection_);
+  attach();
   open_log(acceptor, now);
   note_due();
   return {};
+}
+
+/// What both ends do once ngtcp2 has the connection.
+void Connection::attach() {
+  handshake_->attach(connection_);
+  if (options_.keep_alive == Duration::zero()) return;
+  library_.conn_set_keep_alive_timeout(connection_, static_cast<ngtcp2_duration>(options_.keep_alive.count()));
 }
 
 void Connection::open_log(const ngtcp2_cid& id, Instant now) {
@@ -198,7 +205,7 @@ Status Connection::init_acceptor(const First& first, Instant now) {
                                                        kCallbacksVersion, &table, kSettingsVersion, &its,
                                                        kParamsVersion, &given, nullptr, this);
   if (error != 0) return Status(Code::kUnsupported, base::format("a QUIC connection: {}", library_.strerror(error)));
-  handshake_->attach(connection_);
+  attach();
   open_log(given.original_dcid, now);
   add_id(own);
   add_id(first.head.dcid);

@@ -47,6 +47,9 @@ struct ConnectionOptions {
   std::string qlog = {};                     ///< The folder for a log of each connection; empty: none.
   Duration handshake_timeout = std::chrono::seconds(10);
   Duration idle_timeout = std::chrono::seconds(60);
+  /// An end that has heard nothing for so long asks for a sign; zero: it does not. An agent's paths have heartbeats of
+  /// their own.
+  Duration keep_alive = Duration::zero();
 };
 
 /// One stream of a connection.
@@ -173,6 +176,7 @@ class Connection {
   Connection(ConnectionSet& set, PacketSender& sender, const Route& route, const ConnectionOptions& options);
   Status init_opener(std::span<const std::byte> token, Instant now);
   Status init_acceptor(const First& first, Instant now);
+  void attach();
   void open_log(const ngtcp2_cid& id, Instant now);
   Qlog::Metrics metrics() const;
   ngtcp2_settings settings(Instant now) const;

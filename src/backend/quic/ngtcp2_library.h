@@ -26,6 +26,7 @@ namespace hawser::backend::quic {
   X(conn_extend_max_stream_offset)         \
   X(conn_get_cwnd_left)                    \
   X(conn_get_expiry)                       \
+  X(conn_set_keep_alive_timeout)           \
   X(conn_get_max_data_left)                \
   X(conn_get_max_stream_data_left)         \
   X(conn_get_path_max_tx_udp_payload_size) \

@@ -160,7 +160,7 @@ bool MessageDesk::pump_credits(Session& session, std::size_t* work) {
   for (auto& [id, channel] : session.channels) {
     if (!channel.credit_owed || !channel.in) continue;
     const wire::Credit credit{.channel = id, .priority = channel.priority, .limits = channel.in->take_limits()};
-    if (!SessionLink::send_plain(session, wire::encode(credit, buffer), {})) return false;
+    if (!SessionLink::send_plain(session, wire::encode(credit, buffer), {}, channel.priority)) return false;
     channel.credit_owed = false;
     ++*work;
   }

@@ -76,7 +76,9 @@ bool SessionLink::pump_ack(Session& session, Instant now, std::size_t* work) {
   const bool is_late = now - kAckDelay >= session.ack_since;
   while (const std::optional<Priority> priority = session.links.ack_due(is_late)) {
     HeadArray buffer;
-    if (!send_plain(session, wire::encode(ack_of(session, *priority), buffer), {})) return false;
+    // In its own class: what acknowledges bulk need not be quick, nor is it a small operation for whose sake bulk steps
+    // aside.
+    if (!send_plain(session, wire::encode(ack_of(session, *priority), buffer), {}, *priority)) return false;
     acknowledged(session, *priority);
     ++*work;
   }

@@ -18,6 +18,7 @@
 
 #include "backend/backend.h"
 #include "backend/peer_guard.h"
+#include "backend/stream/bulk_pace.h"
 #include "backend/stream/connect_race.h"
 #include "backend/stream/handshake.h"
 #include "backend/stream/identity_watch.h"
@@ -52,10 +53,10 @@ struct PortShared {
   Network& network;
   EventQueue& events;
   FileDesk& files;
-  std::vector<StreamPath*>& active;   ///< Those that the next turn visits.
-  Lobby& lobby;                       ///< Unproven inbound ones are its guests.
-  std::vector<iovec>& parts;          ///< Scratch for one call: kPartsMax once a path came up.
-  Instant small_until;                ///< Until then bulk moves in small steps, for small operations' sake.
+  std::vector<StreamPath*>& active;  ///< Those that the next turn visits.
+  Lobby& lobby;                      ///< Unproven inbound ones are its guests.
+  std::vector<iovec>& parts;         ///< Scratch for one call: kPartsMax once a path came up.
+  BulkPace pace;
   bool has_silent_dead = false;       ///< An inbound path ended before the agent heard of it.
   Instant next_due = Instant::max();  ///< When some path or knock has to be turned by itself.
   base::Rng rng;
@@ -70,12 +71,6 @@ inline constexpr std::uint64_t kControlTurn = 4 << 20;
 inline constexpr int kLastWordsSteps = 32;
 /// Paths visited in one turn.
 inline constexpr std::size_t kVisitsMax = 128;
-
-/// What one turn of a port may still move.
-struct Share {
-  std::uint64_t left = 0;  ///< Bytes of bulk in all.
-  std::uint64_t step = 0;  ///< Bytes of bulk in one call.
-};
 
 class StreamPath final : public Path {
  public:

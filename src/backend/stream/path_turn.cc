@@ -12,8 +12,6 @@ namespace {
 
 /// A stream that moved bytes is tried again in every turn for so long, without waiting to be reported.
 constexpr Duration kHot = std::chrono::microseconds(200);
-/// After a small operation bulk moves in small steps for so long.
-constexpr Duration kSmallFor = std::chrono::microseconds(500);
 /// How long messages may come after the goodbye that they were sent before, and how often each turn reads.
 constexpr Duration kHearPatience = std::chrono::milliseconds(500);
 constexpr int kHearSteps = 4;
@@ -58,7 +56,7 @@ std::size_t StreamPath::turn_up(Instant now, Share& share) {
   }
   if (phase_ != Phase::kUp) return work + 1;
   const bool small = machine_->take_small();
-  if (small) shared_.small_until = now + kSmallFor;
+  if (small) shared_.pace.note_small(now);
   // What a small operation brought is answered first; but not for ever.
   skipped_bulk_ = small && !shared_.events.empty() && !skipped_bulk_;
   if (!skipped_bulk_) work += move_bulk(now, share);

@@ -14,8 +14,6 @@ constexpr Duration kLookEvery = std::chrono::microseconds(20);
 constexpr Duration kLookEveryIdle = std::chrono::microseconds(50);  ///< While no path has anything to do.
 /// With more hot paths than this, one look costs less than trying each stream.
 constexpr std::size_t kHotPathsMax = 4;
-/// Bytes of bulk in one call, when small operations are about; a call of this size takes about 10 us.
-constexpr std::uint64_t kSmallStep = 16 * 1024;
 constexpr std::size_t kReadyMax = 64;
 
 /// The work that one turn does at most. Shares are looked at before a step, so the last one may go beyond its share;
@@ -43,7 +41,7 @@ StreamPort::StreamPort(const Context& context, const PortOptions& options, std::
               .active = active_,
               .lobby = lobby_,
               .parts = parts_,
-              .small_until = Instant::min(),
+              .pace = {},
               .rng = context_.rng.fork()} {
   network_->set_refusal(padded(
       refusal(Status(Code::kBusy, "all descriptors of its process are in use, RLIMIT_NOFILE must be raised there"))));
@@ -149,9 +147,7 @@ void StreamPort::wake_due(Instant now) {
 // Few paths take turns at being the first. Of many, or where the first ones used the turn up, the others are first in
 // the next.
 std::size_t StreamPort::turn_paths(Instant now, const TurnBudget& budget) {
-  const bool small = now < shared_.small_until;
-  Share share{.left = small ? 2 * kSmallStep : 2 * budget.kernel_copy_bytes,
-              .step = small ? kSmallStep : budget.kernel_copy_bytes};
+  Share share = shared_.pace.share(now, budget.kernel_copy_bytes);
   const std::uint64_t turn_bytes = kControlTurn + 2 * budget.kernel_copy_bytes;
   std::size_t work = 0;
   visiting_.swap(active_);

@@ -35,6 +35,7 @@ void Connector::feed(Session& session, SessionEvent event, const Status& cause, 
     uses_.peers.note_death(*session.peer, cause);
   }
   if (event == SessionEvent::kPathUp) uses_.peers.note_life(*session.peer);
+  if (event == SessionEvent::kPathUp || event == SessionEvent::kHeard) session.suspect_until = Instant::max();
   for (const SessionAction action : session.machine.on(event)) act(session, action, cause, now);
   session.peer->state.store(session.machine.public_state(), std::memory_order_release);
   uses_.peers.note_state(*session.peer, session.machine.public_state());
@@ -87,7 +88,7 @@ void Connector::act(Session& session, SessionAction action, const Status& cause,
 }
 
 void Connector::arm_deadline(Session& session, Instant now) {
-  session.connect_deadline = now + uses_.options.peer_timeout;
+  session.connect_deadline = std::min(now + uses_.options.peer_timeout, session.suspect_until);
   session.backoff.emplace(pauses_before_opening(session, uses_.options.peer_timeout), session.connect_deadline);
   session.tried = session.fruitless;
   uses_.timers.set(session.alarms[SessionTimer::kConnect], session.connect_deadline);
@@ -201,6 +202,8 @@ void Connector::on_path_down(std::size_t backend, const backend::PortEvent& even
   PathEntry* entry = session->find(event.path);
   const bool was_up = entry->up;
   const bool was_control = entry->serial == session->control_serial;
+  const SessionEvent what = event_of_loss(*session, *entry, event.status);
+  if (entry->silent) ask_others(*session, *entry, false, now);
   if (entry->serial == session->awaited_serial) uses_.sessions.enlist(*session);  // Whoever waits does so on another.
   if (was_up) note_lost(*session, *entry, backend, event, now);
   session->paths.erase(session->paths.begin() + (entry - session->paths.data()));
@@ -214,9 +217,9 @@ void Connector::on_path_down(std::size_t backend, const backend::PortEvent& even
   }
   if (was_control) lose_control(*session);
   const bool others = !session->paths.empty();
+  if (others) note_silence(*session, event.status, now);
   if (others) uses_.better.seek_later(*session, now);
   if (others) uses_.fences.fence_soon(*session, now);
-  const SessionEvent what = event_of(event.status);
   if (was_up && (what != SessionEvent::kPathLost || !others)) {
     feed(*session, what, event.status, now);
   } else if (!others && !open_next(*session, now)) {
@@ -233,6 +236,47 @@ void Connector::note_lost(Session& session, PathEntry& entry, std::size_t backen
   session.last_session = entry.session;
   uses_.fences.on_lost(session, entry, now);
   judge_trial(session, entry, uses_.ports.size(), now);
+}
+
+/// The peer may have been silent on this path only, because the way that it takes is cut. Then it was heard on another
+/// one, which goes on.
+SessionEvent Connector::event_of_loss(const Session& session, const PathEntry& lost, const Status& why) {
+  const SessionEvent event = event_of(why);
+  if (event != SessionEvent::kPeerDead || backend::is_certain_death(why)) return event;
+  const auto is_heard = [&](const PathEntry& each) { return each.serial != lost.serial && each.up && !each.silent; };
+  return std::ranges::any_of(session.paths, is_heard) ? SessionEvent::kPathLost : event;
+}
+
+void Connector::on_path_silence(const backend::PortEvent& event, Instant now) {
+  Session* const session = uses_.paths.find(event.path);
+  PathEntry* const entry = session == nullptr ? nullptr : session->find(event.path);
+  if (entry == nullptr || !entry->up) return;
+  const bool begins = event.kind == backend::PortEvent::Kind::kPathSilent;
+  entry->silent = begins;
+  log(begins ? LogLevel::kWarn : LogLevel::kInfo, *session, entry->backend,
+      begins ? base::format("is silent: {}", event.status.to_string()) : "is heard again", now);
+  ask_others(*session, *entry, begins, now);
+  note_silence(*session, event.status, now);
+}
+
+/// Whether the peer is suspect may have changed.
+void Connector::note_silence(Session& session, const Status& why, Instant now) {
+  const SessionState state = session.machine.state();
+  if (session.is_silent() && state == SessionState::kUp) {
+    session.suspect_until = now + uses_.options.peer_timeout;
+    feed(session, SessionEvent::kMissed, why, now);
+  } else if (session.is_heard() && state == SessionState::kSuspect) {
+    feed(session, SessionEvent::kHeard, Status(), now);
+  }
+}
+
+/// Where one path is silent the others are asked at once and not after the pause of idle ones: they tell whether the
+/// peer is, or the way that this path takes.
+void Connector::ask_others(Session& session, const PathEntry& silent, bool begins, Instant now) {
+  for (PathEntry& each : session.paths) {
+    if (each.serial == silent.serial || !each.up || each.serial == session.awaited_serial) continue;
+    each.path->set_awaited(begins, now);
+  }
 }
 
 /// The other paths' greetings are old: what the peer received meanwhile must be asked for again.

@@ -166,6 +166,34 @@ TEST_P(RealTest, AStopOfTwoSecondsEndsNothing) {
   }
 }
 
+/// Nor does it end well: the peer may never come back.
+TEST_P(RealTest, DeadlinesRunOnWhileAPeerIsSuspect) {
+  AgentOptions options = quick("here");
+  options.heartbeat = kHeartbeat;
+  options.peer_timeout = kPatience;
+  Here here(GetParam(), options);
+  here.add("back", kSize);
+  PeerProcess process = PeerProcess::start(peer_line(GetParam(), "there"));
+  process.ask(region_line(GetParam(), "target"));
+  const Peer peer = here.meet(process);
+  const Plan read = here.plan_read(peer, "target", "back", kSize);
+  must(peer.connect(kPatience));
+  process.stop();
+  ASSERT_TRUE(here.await_event(PeerEvent::Kind::kSuspect, peer, now()));
+  const Instant from = now();
+  Transfer late = must(read.submit({.deadline = 300ms}));
+  AtomicOp asked = must(fetch_add(here.agent(), peer.range("target", 0, 8), 1, {.deadline = 300ms}));
+  const Status status = finish(late);
+  EXPECT_TRUE(status.code() == Code::kTimedOut || (status.ok() && needs_no_peer(GetParam()))) << status.to_string();
+  EXPECT_EQ(asked.wait(kPatience).code(), Code::kTimedOut);
+  EXPECT_LE(now() - from, 3s * kScale);
+  EXPECT_EQ(peer.state(), PeerState::kSuspect) << "a deadline says nothing of the peer";
+  process.resume();
+  Transfer good = must(read.submit());
+  must(finish(good));
+  EXPECT_EQ(peer.state(), PeerState::kUp);
+}
+
 /// The process opened the connection, and its card was never loaded here.
 TEST_P(RealTest, ADrivenOpenerThatStopsIsDownAfterPeerTimeout) {
   const Noticed promise = promised(false);  // Nobody here waits for it.

@@ -67,6 +67,7 @@ inline constexpr PlantedBug kPlantedBugs[] = {
      "class_forgotten",
      sim::Mode::kStream,
      {"a message of the session is missing", "nothing parted them"}},
+    {Planted::kSilenceEnds, "silence_ends", sim::Mode::kStream, {"nothing parted them"}, 4},
     {Planted::kReplayForgotten,
      "replay_forgotten",
      sim::Mode::kStream,

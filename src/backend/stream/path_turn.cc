@@ -6,6 +6,7 @@
 #include "backend/stream/path.h"
 #include "base/bytes.h"
 #include "base/format.h"
+#include "base/planted.h"
 #include "base/shown.h"
 
 namespace hawser::backend::stream {
@@ -202,7 +203,8 @@ void StreamPath::watch_peer(Instant now) {
   show_life(now);
   const proto::DetectorAction action = detector_->poll(now);
   if (action.kind == proto::DetectorAction::Kind::kNone) return;
-  if (action.kind == proto::DetectorAction::Kind::kFailed) {
+  const bool ends = action.kind == proto::DetectorAction::Kind::kSuspect && base::planted(base::Planted::kSilenceEnds);
+  if (action.kind == proto::DetectorAction::Kind::kFailed || ends) {
     go_down(silence(action.silent).with_scope(Scope::kPeer));
     return;
   }

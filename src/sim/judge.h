@@ -78,9 +78,9 @@ class Judge {
   /// How long a host stood still or slow: added to its bounds.
   void excuse(const Life& life, Duration span);
   enum class Harm : std::uint8_t {
-    kDelays,  ///< What is on its way between them comes late.
-    kSilences,  ///< They do not hear each other. Where it lasts longer than peer_timeout bridges, they give each other up.
-    kCutsOff,  ///< They may give each other up.
+    kDelays,    ///< What is on its way between them comes late.
+    kSilences,  ///< They do not hear each other, and where that lasts too long they give each other up.
+    kCutsOff,   ///< They may give each other up.
   };
   /// Between these nodes things may go wrong for `span` from now, and for as long as mending takes.
   void trouble(std::size_t a, std::size_t b, Duration span, Harm harm);

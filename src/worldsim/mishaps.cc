@@ -157,6 +157,14 @@ Duration Mishaps::span() {
   return microseconds(rng_.chance(0.7) ? rng_.range(200, 10'000) : rng_.range(10'000, 700'000));
 }
 
+/// Ranks do not hear each other for so long. Silences that end well before peer_timeout fail nobody, also where one
+/// follows upon the other.
+void Mishaps::silence(Duration time) {
+  silent_ += time;
+  if (silent_ > stage_.settings().peer_timeout / 2) stage_.judge().may_accuse();
+  stage_.judge().trouble(time + kMendMax);
+}
+
 bool Mishaps::may_die(const Actor& actor) const {
   const auto alive = std::ranges::count_if(stage_.actors(), [](const auto& each) { return each->is_alive; });
   return alive > 1 && !actor.is_blocking;
@@ -168,8 +176,7 @@ void Mishaps::strike_process(Fault fault, Actor& actor) {
     return;
   }
   const Duration time = span();
-  stage_.judge().may_accuse();
-  stage_.judge().trouble(time + kMendMax);
+  silence(time);
   actor.excused += time;
   if (fault == Fault::kStop) {
     actor.host->stop();
@@ -189,8 +196,7 @@ void Mishaps::strike_link(Fault fault, Actor& from, Actor& to) {
   }
   if (fault == Fault::kCut) {
     const Duration time = span();
-    stage_.judge().may_accuse();
-    stage_.judge().trouble(time + kMendMax);
+    silence(time);
     const bool is_forth = rng_.chance(0.7);
     if (is_forth) universe.net.fabric().cut(a, b);
     if (!is_forth || rng_.chance(0.7)) universe.net.fabric().cut(b, a);

@@ -20,6 +20,10 @@ using proto::SessionState;
 
 /// Heartbeats during which a peer is refused from elsewhere before it is taken for dead.
 constexpr int kRefusedHeartbeats = 3;
+/// A suspect is connected anew after this part of its time, and again each time that failed.
+constexpr int kBesidePart = 4;
+
+bool is_standing(SessionState state) { return state == SessionState::kUp || state == SessionState::kSuspect; }
 
 SessionEvent event_of(const Status& why) {
   if (why.code() == Code::kDenied || why.code() == Code::kUnsupported) return SessionEvent::kDenied;
@@ -80,6 +84,9 @@ void Connector::act(Session& session, SessionAction action, const Status& cause,
       break;
     case SessionAction::kReleasePaths:
       release_paths(session);
+      break;
+    case SessionAction::kOpenBeside:
+      open_beside(session, now);
       break;
     case SessionAction::kReportUnreached:
       report_unreached(session, cause);
@@ -174,6 +181,7 @@ void Connector::adopt(Session& session, std::size_t backend, const backend::Port
   if (entry == nullptr) entry = &uses_.opener.enter(session, backend, event.path);
   entry->up = true;
   entry->session = event.session;
+  give_up_silent(session, *entry);
   log(LogLevel::kInfo, session, backend, "is up", now);
   uses_.fences.on_fenced(session, event.supersedes);  // Who opens a path in place of another has lost it.
   // No path comes up where there is none: hellos agreed on it.
@@ -222,6 +230,8 @@ void Connector::on_path_down(std::size_t backend, const backend::PortEvent& even
   if (others) uses_.fences.fence_soon(*session, now);
   if (was_up && (what != SessionEvent::kPathLost || !others)) {
     feed(*session, what, event.status, now);
+  } else if (!others && is_standing(session->machine.state())) {
+    feed(*session, SessionEvent::kPathLost, event.status, now);  // The one that was up went while this was on its way.
   } else if (!others && !open_next(*session, now)) {
     give_verdict(*session, now);
   }
@@ -265,8 +275,34 @@ void Connector::note_silence(Session& session, const Status& why, Instant now) {
   if (session.is_silent() && state == SessionState::kUp) {
     session.suspect_until = now + uses_.options.peer_timeout;
     feed(session, SessionEvent::kMissed, why, now);
+    uses_.timers.set(session.alarms[SessionTimer::kRetry], now + uses_.options.peer_timeout / kBesidePart);
   } else if (session.is_heard() && state == SessionState::kSuspect) {
     feed(session, SessionEvent::kHeard, Status(), now);
+  }
+}
+
+/// After a cut a connection asks again after pauses that double, and a new one at once. Where the peer is stopped it is
+/// there when the peer goes on. In memory that both share nothing can be cut.
+void Connector::open_beside(Session& session, Instant now) {
+  uses_.timers.set(session.alarms[SessionTimer::kRetry], now + uses_.options.peer_timeout / kBesidePart);
+  const bool is_opening = std::ranges::any_of(session.paths, [](const PathEntry& each) { return !each.up; });
+  if (is_opening || uses_.sessions.is_closing()) return;
+  const auto silent = std::ranges::find_if(session.paths, [this](const PathEntry& each) {
+    return each.up && each.silent && !uses_.ports.traits(each.backend).same_host_only;
+  });
+  if (silent == session.paths.end()) return;
+  uses_.opener.open(session, silent->backend, session.suspect_until, now, silent->session);
+}
+
+/// The peer has dropped the path in whose place this one was opened.
+void Connector::give_up_silent(Session& session, const PathEntry& fresh) {
+  if (fresh.supersedes.is_zero()) return;
+  for (PathEntry& each : session.paths) {
+    if (!each.up || each.session != fresh.supersedes) continue;
+    each.path->give_up(
+        Status(Code::kDisconnected, session.peer->name + " was silent, and answered on another connection")
+            .with_scope(Scope::kPath)
+            .with_peer(session.peer->name));
   }
 }
 
@@ -360,8 +396,7 @@ void Connector::give_verdict(Session& session, Instant now) {
   Verdict verdict = judge_attempts(session.peer->name, uses_.reach.attempts_of(session));
   if (verdict.event == SessionEvent::kUnreachable && session.machine.was_up()) verdict.event = SessionEvent::kPathLost;
   // The last path that was up went while another one was on its way: connecting begins only now.
-  const auto state = session.machine.state();
-  const bool is_up = state == SessionState::kUp || state == SessionState::kSuspect;
+  const bool is_up = is_standing(session.machine.state());
   if (verdict.event != SessionEvent::kRefused) {
     session.refused_since = Instant::max();
   } else if (session.refused_since == Instant::max()) {

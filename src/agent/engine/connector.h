@@ -108,6 +108,8 @@ class Connector {
   void lose_control(Session& session);
   static proto::SessionEvent event_of_loss(const Session& session, const PathEntry& lost, const Status& why);
   void note_silence(Session& session, const Status& why, Instant now);
+  void open_beside(Session& session, Instant now);
+  static void give_up_silent(Session& session, const PathEntry& fresh);
   static void ask_others(Session& session, const PathEntry& silent, bool begins, Instant now);
   void release_paths(Session& session);
   void set_state(Session& session, PeerState state, const Status& cause, PeerEvent::Kind kind);

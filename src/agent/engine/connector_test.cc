@@ -165,6 +165,72 @@ TEST_F(ConnectorTest, ASuspectWhosePathBreaksIsGivenUpWhenItsTimeIsOver) {
   EXPECT_EQ(session().connect_deadline, rig_.now() + rig_.options.peer_timeout);
 }
 
+TEST_F(ConnectorTest, ASuspectIsConnectedAnewBesideItsSilentPath) {
+  HandPath& path = rig_.connect(peer_);
+  const base::Id128 silent = session().find(&path)->session;
+  rig_.fall_silent(rig_.first, path);
+  const Instant until = rig_.now() + rig_.options.peer_timeout;
+  const auto pass_a_part = [&] {
+    rig_.pass(rig_.options.peer_timeout / 4);
+    rig_.turn();
+  };
+  EXPECT_TRUE(rig_.first.port->opened.empty()) << "it has its time to answer";
+  pass_a_part();
+  ASSERT_EQ(rig_.first.port->opened.size(), 1U);
+  EXPECT_EQ(rig_.first.port->opened.back().supersedes, silent);
+  EXPECT_EQ(rig_.first.port->opened.back().deadline, until);
+  rig_.go_down(rig_.first, rig_.first.port->last(), lost());
+  EXPECT_EQ(state(), PeerState::kSuspect);
+  pass_a_part();
+  EXPECT_EQ(rig_.first.port->opened.size(), 2U) << "and again";
+  pass_a_part();
+  EXPECT_EQ(rig_.first.port->opened.size(), 2U) << "one at a time";
+  EXPECT_TRUE(path.given_up.ok());
+  rig_.come_up(rig_.first, rig_.first.port->last(), *peer_, 9);
+  EXPECT_EQ(state(), PeerState::kUp);
+  EXPECT_EQ(path.given_up.code(), Code::kDisconnected) << "the peer has dropped it";
+  session().find(&path)->unsettled = true;
+  rig_.go_down(rig_.first, path, path.given_up);
+  EXPECT_EQ(state(), PeerState::kUp);
+  EXPECT_TRUE(session().lost.empty()) << "the new one came up in its place";
+  pass_a_part();
+  EXPECT_EQ(rig_.first.port->opened.size(), 2U);
+}
+
+TEST_F(ConnectorTest, ASuspectThatIsHeardInTimeKeepsItsPath) {
+  HandPath& path = rig_.connect(peer_);
+  rig_.fall_silent(rig_.first, path);
+  rig_.fall_silent(rig_.first, path, false);
+  rig_.pass(rig_.options.peer_timeout / 2);
+  rig_.turn();
+  EXPECT_TRUE(rig_.first.port->opened.empty());
+}
+
+/// Memory of this host cannot be cut off: who is silent there is stopped.
+TEST_F(ConnectorTest, NoPathOfTheSameHostIsOpenedBesideASilentOne) {
+  rig_.first.backend->its_traits.same_host_only = true;
+  HandPath& path = rig_.connect(peer_);
+  rig_.fall_silent(rig_.first, path);
+  rig_.pass(rig_.options.peer_timeout / 2);
+  rig_.turn();
+  EXPECT_TRUE(rig_.first.port->opened.empty());
+}
+
+/// The silent path breaks while another one is on its way, which then fails, too.
+TEST_F(ConnectorTest, ASuspectWithoutAPathIsConnectedUntilItsTimeIsOver) {
+  HandPath& path = rig_.connect(peer_);
+  rig_.fall_silent(rig_.first, path);
+  const Instant until = rig_.now() + rig_.options.peer_timeout;
+  rig_.pass(rig_.options.peer_timeout / 4);
+  rig_.turn();
+  rig_.go_down(rig_.first, path, lost());
+  EXPECT_EQ(rig_.first.port->opened.size(), 1U);
+  rig_.go_down(rig_.first, rig_.first.port->last(), lost());
+  EXPECT_EQ(state(), PeerState::kSuspect);
+  EXPECT_EQ(rig_.first.port->opened.size(), 2U);
+  EXPECT_EQ(rig_.first.port->opened.back().deadline, until);
+}
+
 TEST_F(ConnectorTest, APeerThatBreaksTheRulesIsDropped) {
   rig_.connect(peer_);
   connector_.drop(session(), Status(Code::kCorrupt, "garbage"), rig_.now());

@@ -191,7 +191,7 @@ TEST_P(RealTest, DeadlinesRunOnWhileAPeerIsSuspect) {
   process.resume();
   Transfer good = must(read.submit());
   must(finish(good));
-  EXPECT_EQ(peer.state(), PeerState::kUp);
+  EXPECT_TRUE(here.await_event(PeerEvent::Kind::kUp, peer, now()));
 }
 
 /// The process opened the connection, and its card was never loaded here.

@@ -228,7 +228,9 @@ void Connector::on_path_down(std::size_t backend, const backend::PortEvent& even
   if (others) note_silence(*session, event.status, now);
   if (others) uses_.better.seek_later(*session, now);
   if (others) uses_.fences.fence_soon(*session, now);
-  if (was_up && (what != SessionEvent::kPathLost || !others)) {
+  // What an attempt proves while the peer is silent counts at once: its successor may answer in its place.
+  const bool is_proven = !was_up && backend::is_certain_death(event.status) && session->is_silent();
+  if (is_proven || (was_up && (what != SessionEvent::kPathLost || !others))) {
     feed(*session, what, event.status, now);
   } else if (!others && is_standing(session->machine.state())) {
     feed(*session, SessionEvent::kPathLost, event.status, now);  // The one that was up went while this was on its way.

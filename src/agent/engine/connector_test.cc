@@ -197,6 +197,29 @@ TEST_F(ConnectorTest, ASuspectIsConnectedAnewBesideItsSilentPath) {
   EXPECT_EQ(rig_.first.port->opened.size(), 2U);
 }
 
+/// As a backend says it that found the peer's successor where the peer was.
+Status restarted() { return Status(Code::kDisconnected, "another incarnation answers").with_scope(Scope::kPeer); }
+
+TEST_F(ConnectorTest, WhatAnAttemptBesideASilentPathProvesCountsAtOnce) {
+  HandPath& path = rig_.connect(peer_);
+  rig_.fall_silent(rig_.first, path);
+  rig_.pass(rig_.options.peer_timeout / 4);
+  rig_.turn();
+  rig_.go_down(rig_.first, rig_.first.port->last(), restarted());
+  EXPECT_EQ(state(), PeerState::kDown);
+  EXPECT_EQ(rig_.host.dead, std::vector<std::string>{"there"});
+}
+
+TEST_F(ConnectorTest, APeerThatIsHeardIsBelievedMoreThanAnAttempt) {
+  HandPath& path = rig_.connect(peer_);
+  rig_.fall_silent(rig_.first, path);
+  rig_.pass(rig_.options.peer_timeout / 4);
+  rig_.turn();
+  rig_.fall_silent(rig_.first, path, false);
+  rig_.go_down(rig_.first, rig_.first.port->last(), restarted());
+  EXPECT_EQ(state(), PeerState::kUp);
+}
+
 TEST_F(ConnectorTest, ASuspectThatIsHeardInTimeKeepsItsPath) {
   HandPath& path = rig_.connect(peer_);
   rig_.fall_silent(rig_.first, path);

@@ -158,10 +158,11 @@ Duration Mishaps::span() {
 }
 
 /// Ranks do not hear each other for so long. Silences that end well before peer_timeout fail nobody, also where one
-/// follows upon the other.
+/// follows upon the other. In mapped memory nobody is judged by silence, and what a stop does there is judged as before.
 void Mishaps::silence(Duration time) {
   silent_ += time;
-  if (silent_ > stage_.settings().peer_timeout / 2) stage_.judge().may_accuse();
+  const bool is_long = silent_ > stage_.settings().peer_timeout / 2;
+  if (is_long || stage_.settings().mode == sim::Mode::kMapped) stage_.judge().may_accuse();
   stage_.judge().trouble(time + kMendMax);
 }
 

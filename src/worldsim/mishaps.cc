@@ -158,7 +158,7 @@ Duration Mishaps::span() {
 }
 
 /// Ranks do not hear each other for so long. Silences that end well before peer_timeout fail nobody, also where one
-/// follows upon the other. In mapped memory nobody is judged by silence, and what a stop does there is judged as before.
+/// follows upon the other. In mapped memory nobody is judged by silence; what a stop does there is judged as before.
 void Mishaps::silence(Duration time) {
   silent_ += time;
   const bool is_long = silent_ > stage_.settings().peer_timeout / 2;

@@ -58,7 +58,7 @@ struct Host {
   explicit Host(const char* name) {
     identity.name = name;
     identity.incarnation = base::random_id128();
-    const Context context{identity, regions, log, base::Rng(1), Security::kDefault, {}, Clock::steady()};
+    const Context context{identity, regions, log, base::Rng(1), Security::kDefault, {}, {}, Clock::steady()};
     backend = std::move(shm_factory().open(context, {})).value();
     port = std::move(backend->open_port()).value();
   }

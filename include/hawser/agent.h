@@ -104,9 +104,10 @@ struct AgentOptions {
   Security security = Security::kDefault;
   IdentityOptions identity = {};
   Duration default_deadline = std::chrono::seconds(30);
-  /// To driven peers with a session. Three without an answer end the session with all that is in flight.
+  /// To driven peers with a session. Three without an answer make a peer suspect.
   Duration heartbeat = std::chrono::milliseconds(250);
-  /// How long connecting, and connecting again after a broken connection, is tried. It does not bridge silence.
+  /// How long connecting, and connecting again after a broken connection, is tried, and how long a driven peer may be
+  /// silent. Until then its session lives, with all that is in flight.
   Duration peer_timeout = std::chrono::seconds(5);
   /// Told in the card: a Driver will run this agent (polled agents are not judged by heartbeats).
   bool driven = false;

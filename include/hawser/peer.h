@@ -33,7 +33,7 @@ HAWSER_API std::string to_string(const Incarnation& incarnation);
 enum class PeerState : std::uint8_t {
   kKnown = 1,    ///< Its card is here; no session yet.
   kUp = 2,       ///< A proven session stands.
-  kSuspect = 3,  ///< Heartbeats are missing.
+  kSuspect = 3,  ///< Its heartbeats are missing, or its connection broke. Its session may go on.
   kDown = 4,     ///< Gone: died, closed, restarted or invalidated. Final for this incarnation.
 };
 

@@ -151,6 +151,7 @@ Status BackendOpener::open_announced(const backend::Factory& factory, const Back
                                  .rng = arriving.rng,
                                  .security = its_.options.security,
                                  .heartbeat = its_.options.heartbeat,
+                                 .peer_timeout = its_.options.peer_timeout,
                                  .clock = its_.clock,
                                  .segments = its_.options.segments,
                                  .keys = its_.keys ? &*its_.keys : nullptr,

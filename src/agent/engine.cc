@@ -183,6 +183,9 @@ void Engine::on_event(std::size_t backend, const backend::PortEvent& event, Inst
       return connector_.on_path_up(backend, event, now);
     case backend::PortEvent::Kind::kPathDown:
       return connector_.on_path_down(backend, event, now);
+    case backend::PortEvent::Kind::kPathSilent:
+    case backend::PortEvent::Kind::kPathHeard:
+      return connector_.on_path_silence(event, now);
   }
 }
 

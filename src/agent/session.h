@@ -57,6 +57,7 @@ struct PathEntry {
   bool agreed = false;   ///< A Welcome told that the peer means this session: it may carry transfers.
   bool greeted = false;  ///< The peer's Welcome came on it.
   bool welcome_sent = false;
+  bool silent = false;     ///< The peer misses its heartbeats on it.
   bool unsettled = false;  ///< It went down while writes were under way that may still land.
   base::Id128 supersedes;  ///< Opened here: what is dead at the peer once it is up.
   /// The peer greeted anew and waits for an answer, and we greet anew ourselves. One Welcome would be taken for the
@@ -114,6 +115,7 @@ struct Session {
   std::vector<LostPath> lost;  ///< While there are any, nothing is offered. As many as there were paths at most.
   std::optional<proto::Backoff> fence_backoff;
   Instant connect_deadline = Instant::max();  ///< Of paths that are being opened.
+  Instant suspect_until = Instant::max();     ///< It was silent: if no path is left, connecting again ends by then.
   std::optional<proto::Backoff> backoff;
   std::uint64_t paths_agreed = 0;  ///< Counts them: whoever chose a path before the last one chooses again.
   std::optional<proto::Backoff> better_backoff;
@@ -185,6 +187,13 @@ struct Session {
     }
     return nullptr;
   }
+  /// The peer misses no heartbeats: on the path for messages where there is one, else on any that is up.
+  bool is_heard() {
+    if (const PathEntry* const chosen = control()) return !chosen->silent;
+    return std::ranges::any_of(paths, [](const PathEntry& each) { return each.up && !each.silent; });
+  }
+  /// It misses them. Without a path that is up there are none to miss.
+  bool is_silent() { return !is_heard() && std::ranges::any_of(paths, &PathEntry::up); }
   /// The path on which a word of the peer would come.
   PathEntry* awaited() {
     PathEntry* const chosen = control();

@@ -181,8 +181,10 @@ struct PortEvent {
     kUncounted = 6,  ///< transfer: kArrivals of its covered chunks were lost with their way, though the chunks ended.
     kRegions = 7,    ///< No path. What the backend says of regions in the card has changed: Backend::told.
     kPathDown = 5,   ///< status: why. Scope::kPeer: this incarnation is gone for good (docs/errors.md lists what
-                     ///< proves that), or it missed its heartbeats. Else another try may help, but not by this
-                     ///< backend where it says kUnsupported or kDenied with Scope::kPath: it does not lead there.
+    ///< proves that), or (kTimedOut) was silent for Context::peer_timeout. Else another try may help, but not by this
+    ///< backend where it says kUnsupported or kDenied with Scope::kPath: it does not lead there.
+    kPathSilent = 8,  ///< status: why. The peer missed its heartbeats: the path stays as it is, and it is asked on.
+    kPathHeard = 9,   ///< After kPathSilent: the peer was heard again.
   };
   Kind kind = Kind::kChunkDone;
   bool inbound = false;
@@ -335,7 +337,8 @@ struct Context {
   base::Rng rng;  ///< Own stream, split from the agent's seed.
   Security security = Security::kDefault;
   Duration heartbeat;
-  const Clock& clock;  ///< For control-path work only; turns get `now`.
+  Duration peer_timeout = std::chrono::seconds(5);  ///< How long a path bears the silence of a driven peer.
+  const Clock& clock;                               ///< For control-path work only; turns get `now`.
   /// The user's (AgentOptions::segments); may be empty. Called without any lock of the agent.
   SegmentProvider segments = {};
   const tls::KeyPair* keys = nullptr;  ///< To the identity's public key. Null: nothing can be covered by TLS.

@@ -206,7 +206,7 @@ struct FakeAgent {
     identity.name = "a";
     identity.incarnation = {1, 2};
   }
-  Context context() { return {identity, regions, log, base::Rng(1), Security::kDefault, {}, Clock::steady()}; }
+  Context context() { return {identity, regions, log, base::Rng(1), Security::kDefault, {}, {}, Clock::steady()}; }
 
   Identity identity;
   RegionTable regions{16};

@@ -297,10 +297,10 @@ constexpr Option kOptions[] = {
                                               "How long a transfer may take that names no deadline."),
     duration<&AgentOptions::heartbeat>(
         "heartbeat", "HAWSER_HEARTBEAT",
-        "Between two heartbeats to a driven peer; three without an answer end the session and all that is in flight."),
+        "Between two heartbeats to a driven peer; three without an answer make it suspect."),
     duration<&AgentOptions::peer_timeout>("peer_timeout", "HAWSER_PEER_TIMEOUT",
-                                          "How long connecting is tried, also after a connection broke, before a peer "
-                                          "is down. It does not bridge silence."),
+                                          "How long connecting is tried, also after a connection broke, and how long a "
+                                          "driven peer may be silent, before it is down."),
     {"log", "HAWSER_LOG", "one of trace, debug, info, warn, error, off", "Lines below this level are not logged.",
      set_log, [](const Draft& draft) { return std::string(to_string(draft.config.options.log.level)); }},
     {"log_format", "HAWSER_LOG_FORMAT", "one of text, json", "How lines of the log look on stderr.",

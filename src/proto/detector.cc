@@ -16,6 +16,14 @@ Duration Detector::first_interval() const {
                                                                     : options_.interval * options_.idle_factor;
 }
 
+std::uint64_t Detector::intervals_until_failed() const {
+  const std::uint64_t least = options_.missed;
+  if (options_.interval <= Duration::zero() || options_.patience <= Duration::zero()) return least;
+  const auto interval = static_cast<std::uint64_t>(options_.interval.count());
+  const auto patience = static_cast<std::uint64_t>(options_.patience.count());
+  return std::max(least, patience / interval + (patience % interval == 0 ? 0 : 1));
+}
+
 void Detector::set_busy(bool busy, Instant now) {
   if (busy == busy_) return;
   busy_ = busy;
@@ -48,18 +56,21 @@ DetectorAction Detector::poll(Instant now) {
   DetectorAction action;
   if (now < next_) return action;
   ++silent_intervals_;
-  if (silent_intervals_ >= options_.missed) {
+  if (!options_.judged && silent_intervals_ >= options_.missed) {
     // A polled peer gets no further pings: they would only pile up in its socket until it looks.
     next_ = Instant::max();
-    if (!options_.judged) return action;
+    return action;
+  }
+  action.silent = now - heard_;
+  if (silent_intervals_ >= intervals_until_failed()) {
+    next_ = Instant::max();
     failed_ = true;
     action.kind = DetectorAction::Kind::kFailed;
-    action.silent = now - heard_;
     return action;
   }
   next_ = now + options_.interval;
   pinged_ = now;
-  action.kind = DetectorAction::Kind::kSendPing;
+  action.kind = silent_intervals_ == options_.missed ? DetectorAction::Kind::kSuspect : DetectorAction::Kind::kSendPing;
   action.nonce = ++nonce_;
   return action;
 }

@@ -1,7 +1,8 @@
 #pragma once
 
-// The failure detector of one connection: after an interval of silence it pings, and after `missed` intervals of
-// silence it declares the peer failed. Whatever is heard counts, so a busy connection sends no pings.
+// The failure detector of one connection: after an interval of silence it pings, after `missed` intervals of silence it
+// suspects the peer, and after `patience` it declares the peer failed. Whatever is heard counts, so a busy connection
+// sends no pings.
 //
 // Intervals are counted as they are polled, not computed from the clock: if this process itself stood still for an
 // hour, that is one missed interval, and the peer gets the others to answer.
@@ -22,16 +23,22 @@ inline constexpr std::size_t kHastenedMax = 32;
 
 struct DetectorOptions {
   Duration interval = std::chrono::milliseconds(250);
-  std::uint32_t missed = 3;       ///< Silent intervals that mean failed; at least 2, so that there was a ping.
+  std::uint32_t missed = 3;  ///< Silent intervals that make it suspect; at least 2, so that there was a ping.
+  Duration patience = Duration::zero();  ///< Silence that means failed, in whole intervals; `missed` of them at least.
   std::uint32_t idle_factor = 8;  ///< How much longer the first silent interval may be when nobody waits for the peer.
-  bool judged = true;             ///< False for a polled peer: pinged (so that a dead host is noticed), never failed.
+  bool judged = true;             ///< False for a polled peer: pinged (so that a dead host is noticed), never judged.
 };
 
 struct DetectorAction {
-  enum class Kind : std::uint8_t { kNone = 0, kSendPing = 1, kFailed = 2 };
+  enum class Kind : std::uint8_t {
+    kNone = 0,
+    kSendPing = 1,
+    kFailed = 2,
+    kSuspect = 3,  ///< And send a ping.
+  };
   Kind kind = Kind::kNone;
-  std::uint64_t nonce = 0;             ///< kSendPing.
-  Duration silent = Duration::zero();  ///< kFailed: how long nothing was heard.
+  std::uint64_t nonce = 0;             ///< Of the ping.
+  Duration silent = Duration::zero();  ///< kSuspect, kFailed: how long nothing was heard.
 };
 
 class Detector {
@@ -44,25 +51,26 @@ class Detector {
   bool on_heard(Instant now);
   /// The answer to a ping, which on_heard is told of like of all else. The round trip, if it is that of the last ping.
   std::optional<Duration> on_pong(std::uint64_t nonce, Instant now) const;
-  /// kFailed is answered once; after it there is only kNone.
+  /// kSuspect is answered once for each silence. kFailed is answered once; after it there is only kNone.
   DetectorAction poll(Instant now);
   /// Moves the ping of an idle peer to `now` if it would come within an interval. A port that wakes for one peer asks
   /// others in the same turn, and so wakes less often. True: poll has something to do now.
   bool hasten(Instant now);
-  /// A ping went unanswered for an interval.
-  bool suspect() const { return options_.judged && silent_intervals_ >= 2; }
+  /// poll has answered kSuspect, and nothing was heard since.
+  bool suspect() const { return options_.judged && silent_intervals_ >= options_.missed; }
   /// When poll has something to do; Instant::max() for never.
   Instant next_timeout() const { return next_; }
 
  private:
   Duration first_interval() const;
+  std::uint64_t intervals_until_failed() const;
 
   DetectorOptions options_;
   Instant heard_;
   Instant next_;
   Instant pinged_;
   std::uint64_t nonce_ = 0;
-  std::uint32_t silent_intervals_ = 0;
+  std::uint64_t silent_intervals_ = 0;
   bool busy_ = false;
   bool failed_ = false;
 };

@@ -10,7 +10,15 @@ using Kind = DetectorAction::Kind;
 Instant at(std::int64_t ms) { return Instant::from_ns(ms * 1000000); }
 constexpr Duration ms(std::int64_t count) { return std::chrono::milliseconds(count); }
 
-DetectorOptions options() { return {.interval = ms(100), .missed = 3, .idle_factor = 8, .judged = true}; }
+/// Three intervals of silence, and the peer has failed; `patience` gives it more.
+DetectorOptions options() {
+  return {.interval = ms(100), .missed = 3, .patience = Duration::zero(), .idle_factor = 8, .judged = true};
+}
+DetectorOptions patient_options() {
+  DetectorOptions all = options();
+  all.patience = ms(5000);
+  return all;
+}
 
 TEST(Detector, ASilentBusyPeerFailsAfterThreeIntervals) {
   Detector detector(options(), at(0));
@@ -23,7 +31,7 @@ TEST(Detector, ASilentBusyPeerFailsAfterThreeIntervals) {
   EXPECT_FALSE(detector.suspect());
   EXPECT_EQ(detector.poll(at(150)).kind, Kind::kNone);
   EXPECT_EQ(detector.poll(at(200)).nonce, 2u);
-  EXPECT_TRUE(detector.suspect());
+  EXPECT_FALSE(detector.suspect());
   const DetectorAction last = detector.poll(at(300));
   EXPECT_EQ(last.kind, Kind::kFailed);
   EXPECT_EQ(last.silent, ms(300));
@@ -43,15 +51,50 @@ TEST(Detector, ABusyConnectionSendsNoPings) {
 }
 
 TEST(Detector, AnyAnswerEndsTheSuspicion) {
-  Detector detector(options(), at(0));
+  Detector detector(patient_options(), at(0));
   detector.set_busy(true, at(0));
   detector.poll(at(100));
   detector.poll(at(200));
+  const DetectorAction third = detector.poll(at(300));
+  EXPECT_EQ(third.kind, Kind::kSuspect);
+  EXPECT_EQ(third.nonce, 3u) << "it is asked once more";
+  EXPECT_EQ(third.silent, ms(300));
   EXPECT_TRUE(detector.suspect());
-  EXPECT_TRUE(detector.on_heard(at(299)));
+  EXPECT_EQ(detector.poll(at(400)).kind, Kind::kSendPing) << "it is suspected once";
+  EXPECT_TRUE(detector.on_heard(at(499)));
   EXPECT_FALSE(detector.suspect());
-  EXPECT_EQ(detector.next_timeout(), at(399));
-  EXPECT_EQ(detector.poll(at(300)).kind, Kind::kNone);
+  EXPECT_FALSE(detector.on_heard(at(499)));
+  EXPECT_EQ(detector.next_timeout(), at(599));
+  EXPECT_EQ(detector.poll(at(500)).kind, Kind::kNone);
+  for (const int now : {599, 699}) EXPECT_EQ(detector.poll(at(now)).kind, Kind::kSendPing);
+  EXPECT_EQ(detector.poll(at(799)).kind, Kind::kSuspect) << "another silence";
+}
+
+TEST(Detector, ASuspectFailsOnceItsTimeIsOver) {
+  for (const int patience : {750, 800}) {  // In whole intervals.
+    DetectorOptions patient = options();
+    patient.patience = ms(patience);
+    Detector detector(patient, at(0));
+    detector.set_busy(true, at(0));
+    for (int now = 100; now < 800; now += 100) {
+      EXPECT_EQ(detector.poll(at(now)).kind, now == 300 ? Kind::kSuspect : Kind::kSendPing) << now;
+    }
+    const DetectorAction last = detector.poll(at(800));
+    EXPECT_EQ(last.kind, Kind::kFailed);
+    EXPECT_EQ(last.silent, ms(800));
+    EXPECT_EQ(detector.next_timeout(), Instant::max());
+  }
+}
+
+TEST(Detector, AnIdleSuspectFailsAfterItsFirstIntervalAndTheRestOfItsTime) {
+  DetectorOptions patient = options();
+  patient.patience = ms(1000);
+  Detector detector(patient, at(0));
+  EXPECT_EQ(detector.poll(at(800)).kind, Kind::kSendPing);
+  EXPECT_EQ(detector.poll(at(900)).kind, Kind::kSendPing);
+  EXPECT_EQ(detector.poll(at(1000)).kind, Kind::kSuspect);
+  for (int now = 1100; now < 1700; now += 100) EXPECT_EQ(detector.poll(at(now)).kind, Kind::kSendPing) << now;
+  EXPECT_EQ(detector.poll(at(1700)).kind, Kind::kFailed);
 }
 
 TEST(Detector, RoundTripsAreMeasuredForTheLastPing) {
@@ -124,6 +167,7 @@ TEST(Detector, OurOwnStandstillIsOneMissedInterval) {
 TEST(Detector, APolledPeerIsPingedAndNeverFailed) {
   DetectorOptions polled = options();
   polled.judged = false;
+  polled.patience = ms(1000);
   Detector detector(polled, at(0));
   detector.set_busy(true, at(0));
   EXPECT_EQ(detector.poll(at(100)).kind, Kind::kSendPing);
@@ -136,9 +180,10 @@ TEST(Detector, APolledPeerIsPingedAndNeverFailed) {
 }
 
 TEST(Detector, SenselessOptionsAreMended) {
-  Detector detector({.interval = Duration::max() / 4, .missed = 0, .idle_factor = 8, .judged = true}, at(0));
+  Detector detector({.interval = Duration::max() / 4, .missed = 0, .patience = ms(1), .idle_factor = 8, .judged = true},
+                    at(0));
   EXPECT_EQ(detector.next_timeout(), Instant::max());
-  Detector quick({.interval = ms(1), .missed = 0, .idle_factor = 0, .judged = true}, at(0));
+  Detector quick({.interval = ms(1), .missed = 0, .patience = -ms(1), .idle_factor = 0, .judged = true}, at(0));
   EXPECT_EQ(quick.poll(at(1)).kind, Kind::kSendPing);
   EXPECT_EQ(quick.poll(at(2)).kind, Kind::kFailed);
 }

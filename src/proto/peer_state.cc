@@ -50,9 +50,11 @@ constexpr void add_rules(Table& table) {
            {kUp, kPathLost, kConnecting, {kReportSuspect, kArmDeadline, kOpenPath}},
            {kUp, kMissed, kSuspect, {kReportSuspect}},
 
-           {kSuspect, kPathUp, kUp, {kGreet, kReportUp}},
+           {kSuspect, kPathUp, kUp, {kDisarm, kGreet, kReportUp}},
            {kSuspect, kPathLost, kConnecting, {kArmDeadline, kOpenPath}},
-           {kSuspect, kHeard, kUp, {kReportUp}},
+           {kSuspect, kHeard, kUp, {kDisarm, kReportUp}},
+           // The way may be there again, and the connection still wait: its pauses double.
+           {kSuspect, kBackoffOver, kSuspect, {kOpenBeside}},
 
            {kBackoff, kPathUp, kUp, {kDisarm, kGreet, kReportUp}},
            {kBackoff, kBackoffOver, kConnecting, {kOpenPath}},
@@ -70,12 +72,12 @@ constexpr void add_ends(Table& table) {
       apply(table, {state, event, kDown, {kDisarm, kFailTransfers, kReleasePaths, kReportDown}});
     }
   }
-  for (const SessionState state : {kUp, kSuspect}) {
-    for (const SessionEvent event : {kPeerDead, kRestarted, kDenied, kBye}) {
-      apply(table, {state, event, kDown, {kFailTransfers, kReleasePaths, kReportDown}});
-    }
-    apply(table, {state, kInvalidate, kDown, {kSendBye, kFailTransfers, kReleasePaths, kReportDown}});
+  for (const SessionEvent event : {kPeerDead, kRestarted, kDenied, kBye}) {
+    apply(table, {kUp, event, kDown, {kFailTransfers, kReleasePaths, kReportDown}});
+    apply(table, {kSuspect, event, kDown, {kDisarm, kFailTransfers, kReleasePaths, kReportDown}});
   }
+  apply(table, {kUp, kInvalidate, kDown, {kSendBye, kFailTransfers, kReleasePaths, kReportDown}});
+  apply(table, {kSuspect, kInvalidate, kDown, {kDisarm, kSendBye, kFailTransfers, kReleasePaths, kReportDown}});
 }
 
 constexpr Table make_table() {
@@ -95,9 +97,10 @@ constexpr std::array<std::string_view, kSessionStates> kStateNames = {"known",  
 constexpr std::array<std::string_view, kSessionEvents> kEventNames = {
     "want",   "path up", "path lost", "peer dead",  "restarted",    "denied",  "deadline",
     "missed", "heard",   "bye",       "invalidate", "backoff over", "refused", "unreachable"};
-constexpr std::array<std::string_view, 13> kActionNames = {
-    "nothing",        "arm deadline", "disarm",         "open path", "start backoff", "greet",           "report up",
-    "report suspect", "report down",  "fail transfers", "send bye",  "release paths", "report unreached"};
+constexpr std::array<std::string_view, 14> kActionNames = {
+    "nothing",  "arm deadline",  "disarm",           "open path",   "start backoff",
+    "greet",    "report up",     "report suspect",   "report down", "fail transfers",
+    "send bye", "release paths", "report unreached", "open beside"};
 
 void append_line(std::string& out, SessionState state, SessionEvent event, const SessionStep& taken) {
   constexpr std::size_t kWidth = 14;

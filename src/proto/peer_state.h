@@ -61,6 +61,7 @@ enum class SessionAction : std::uint8_t {
   kSendBye = 10,
   kReleasePaths = 11,     ///< Close and drop all paths, the one of this event included.
   kReportUnreached = 12,  ///< Tell those that wait for the peer why no path leads to it.
+  kOpenBeside = 13,       ///< Open a path in place of one on which the peer is silent, while that stays.
 };
 
 std::string_view to_string(SessionState state);

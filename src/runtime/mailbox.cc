@@ -771,10 +771,11 @@ Sent Mailbox::pump_desk(agent::Session& session, Desk& desk, std::size_t* work) 
     ++*work;
   }
   Sent bulk = say_all(session, desk.last_words, work);
-  while (bulk == Sent::kYes && !desk.streams.empty()) {
+  for (int part = 0; part < kPartsAtOnce && bulk == Sent::kYes && !desk.streams.empty(); ++part) {
     bulk = send_part(session, desk, *desk.streams.front());
     if (bulk == Sent::kYes) ++*work;
   }
+  if (bulk == Sent::kYes && !desk.streams.empty()) carrier_.serve(session, carrier_.now());  // The next ones next turn.
   return sent == Sent::kNoRoom ? sent : bulk;
 }
 

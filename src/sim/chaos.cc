@@ -37,11 +37,18 @@ Chaos::Chaos(Theater& theater, std::size_t aims) : theater_(theater), rng_(theat
   const std::vector<Aim> of_moves = {{Fault::kReset, Step::kPrepare, start},
                                      {Fault::kReset, Step::kInFlight, start},
                                      {Fault::kReset, Step::kAck, start}};
+  std::vector<Aim> of_cuts;
+  for (const Aim& cell : cells) {
+    const bool cuts = cell.fault == Fault::kPartition || cell.fault == Fault::kOneWay || cell.fault == Fault::kStop;
+    if (cuts) of_cuts.push_back(cell);
+  }
   const bool late = theater.settings().late;
+  if (theater.settings().cuts) aims = 1;
   if (late) aims = std::max<std::size_t>(aims, 1);
   for (std::size_t i = 0; i < aims; ++i) {
-    const std::vector<Aim>& first = devices ? of_devices : late ? of_moves : cells;
-    const std::uint64_t seed = devices || late ? theater.settings().seed / 8 : theater.settings().seed;
+    const bool cuts = theater.settings().cuts;
+    const std::vector<Aim>& first = devices ? of_devices : late ? of_moves : cuts ? of_cuts : cells;
+    const std::uint64_t seed = devices || late || cuts ? theater.settings().seed / 8 : theater.settings().seed;
     Aim aim = i == 0 ? first[seed % first.size()] : cells[rng_.below(cells.size())];
     const std::int64_t window = theater.settings().busy_time.count();
     aim.not_before = start + Duration(aim.step <= Step::kHello && i == 0 ? 0 : rng_.range(0, window / 2));
@@ -52,6 +59,14 @@ Chaos::Chaos(Theater& theater, std::size_t aims) : theater_(theater), rng_(theat
 Duration Chaos::span(std::int64_t short_us, std::int64_t long_us) {
   // Mostly short; now and then long enough that peers give up.
   return microseconds(rng_.chance(0.75) ? rng_.range(short_us, short_us * 20) : rng_.range(short_us * 20, long_us));
+}
+
+/// Of a link or a process. Where that is what the run is about: a tenth of peer_timeout to twice of it, which is 0.5 to
+/// 10 s of what users have.
+Duration Chaos::silence(std::int64_t short_us, std::int64_t long_us) {
+  if (!theater_.settings().cuts) return span(short_us, long_us);
+  const std::int64_t patience = theater_.settings().peer_timeout.count();
+  return Duration(rng_.chance(0.6) ? rng_.range(patience / 10, patience / 2) : rng_.range(patience / 2, 2 * patience));
 }
 
 std::optional<Chaos::Target> Chaos::find_connecting(Step step) {
@@ -249,9 +264,9 @@ void Chaos::restart_later(Life& victim, Duration pause) {
   });
 }
 
-void Chaos::trouble_all(const Life& victim, Duration time) {
+void Chaos::trouble_all(const Life& victim, Duration time, Judge::Harm harm) {
   for (std::size_t node = 0; node < theater_.nodes(); ++node) {
-    if (node != victim.node) theater_.judge().trouble(victim.node, node, time, Judge::Harm::kCutsOff);
+    if (node != victim.node) theater_.judge().trouble(victim.node, node, time, harm);
   }
 }
 
@@ -263,15 +278,15 @@ void Chaos::strike_process(Fault fault, Life& victim) {
     const Duration pace = microseconds(rng_.range(50, 5'000));
     victim.host->set_pace(pace);
     judge.excuse(victim, time + 50 * pace);
-    trouble_all(victim, time + 50 * pace);
+    trouble_all(victim, time + 50 * pace, Judge::Harm::kDelays);
     world.after(time, [host = victim.host] { host->set_pace(microseconds(1)); });
     return;
   }
   if (fault == Fault::kStop) {
-    const Duration time = span(200, 600'000);
+    const Duration time = silence(200, 600'000);
     victim.host->stop();
     judge.excuse(victim, time);
-    trouble_all(victim, time);
+    trouble_all(victim, time, Judge::Harm::kSilences);
     world.after(time, [host = victim.host] { host->resume(); });
     return;
   }
@@ -322,12 +337,13 @@ void Chaos::strike_links(Fault fault, Life& from, Life& to) {
   sim::World& world = universe.world;
   sim::Fabric& fabric = universe.net.fabric();
   const std::uint32_t a = from.host->number(), b = to.host->number();
-  const Duration time = span(200, 700'000);
+  const bool cut = fault == Fault::kPartition || fault == Fault::kOneWay;
+  const Duration time = cut ? silence(200, 700'000) : span(200, 700'000);
   if (fault != Fault::kReset && fault != Fault::kHalfClose) {
     // Behind a window of 200 bytes heartbeats wait for their turn, and may be late, too.
     const bool clogged = fault == Fault::kFullQueue && theater_.settings().mode == sim::Mode::kStream;
-    const bool cut = fault == Fault::kPartition || fault == Fault::kOneWay || clogged;
-    theater_.judge().trouble(from.node, to.node, time, cut ? Judge::Harm::kCutsOff : Judge::Harm::kDelays);
+    const bool silences = cut || clogged;
+    theater_.judge().trouble(from.node, to.node, time, silences ? Judge::Harm::kSilences : Judge::Harm::kDelays);
   }
   if (fault == Fault::kLoss || fault == Fault::kDelay) {
     sim::LinkOptions bad = fabric.default_options();

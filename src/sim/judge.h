@@ -15,7 +15,8 @@
 //   hangs         nothing waits longer than its bound in virtual time, and nobody turns for nothing
 //   atomics       each is done once or not at all, as its status says, and one order explains all values of a word
 //   reasons       nobody is reported down, disconnected or too late unless something was done to it: what a reset or a
-//                 half-close breaks is mended unnoticed
+//                 half-close breaks is mended unnoticed, and a cut or a stop that is shorter than peer_timeout ends
+//                 nothing
 //   silence       once nobody wants anything, there is nothing but heartbeats
 //   books         when all is read and quiet, counters say what was seen, room taken at one side was used at the other
 //                 and is free again, and nothing is left over
@@ -38,6 +39,8 @@ class Judge {
  public:
   /// `may_fill`: a write that is given up midway ends with zeros, as over streams.
   explicit Judge(sim::Universe& universe, bool may_fill = false) : universe_(universe), may_fill_(may_fill) {}
+  /// Two that do not hear each other for so long in all stay together, whatever else is done to them.
+  void expect_patience(Duration patience) { patience_ = patience; }
 
   bool failed() const { return !failure_.empty(); }
   const std::string& failure() const { return failure_; }
@@ -75,8 +78,9 @@ class Judge {
   /// How long a host stood still or slow: added to its bounds.
   void excuse(const Life& life, Duration span);
   enum class Harm : std::uint8_t {
-    kDelays,   ///< What is on its way between them comes late.
-    kCutsOff,  ///< They may give each other up.
+    kDelays,    ///< What is on its way between them comes late.
+    kSilences,  ///< They do not hear each other, and where that lasts too long they give each other up.
+    kCutsOff,   ///< They may give each other up.
   };
   /// Between these nodes things may go wrong for `span` from now, and for as long as mending takes.
   void trouble(std::size_t a, std::size_t b, Duration span, Harm harm);
@@ -122,6 +126,7 @@ class Judge {
   void check_status(Life& life, Move& move);
   bool troubled(const Life& a, const Life& b, Instant since, Harm harm) const;
   bool may_be_late(const Life& life, const Life& to, Instant submitted, Instant due) const;
+  bool are_parted(const Life& a, const Life& b, Instant since) const;
   bool may_be_cut_off(Life& life, Life& other, Instant since);
   void check_good_write(Life& life, Move& move);
   void check_bad_write(Life& life, Move& move);
@@ -161,10 +166,15 @@ class Judge {
   std::map<const Life*, Duration, EarlierLife> excused_;
   struct Trouble {
     std::size_t a, b;
+    Duration span;
     Instant until;
     Harm harm;
+    bool is_between(const Life& one, const Life& other) const {
+      return (a == one.node && b == other.node) || (a == other.node && b == one.node);
+    }
   };
   std::vector<Trouble> troubles_;
+  Duration patience_{};
   std::uint64_t next_writer_ = 1;
   std::uint64_t good_moves_ = 0;
   std::uint64_t good_atomics_ = 0;

@@ -24,6 +24,9 @@ constexpr Duration kSettleMax = seconds(6);
 constexpr Duration kTick = milliseconds(2);
 /// A better path is tried again after one second, two, four: so that it may come back and go once more.
 constexpr Duration kBusyWithDevices = milliseconds(2500);
+/// A cut that is longer than peer_timeout, and time to go on after it. Deadlines come later than its end.
+constexpr Duration kBusyWithCuts = milliseconds(1500);
+constexpr Duration kDeadlineWithCuts = milliseconds(1500);
 /// And is back so long after all is healed and quiet.
 constexpr Duration kBetterMax = seconds(20);
 /// Whether all are silent is listened to for so long, which is more than an idle heartbeat.
@@ -48,6 +51,9 @@ Settings draw_settings(base::Rng& rng, const RunOptions& options) {
   if (settings.devices) settings.busy_time = kBusyWithDevices;
   settings.late = options.mode == sim::Mode::kStream && options.seed % 8 == 5;
   settings.doubled = settings.late && options.seed % 16 == 5;
+  settings.cuts = options.mode == sim::Mode::kStream && options.seed % 8 == 4;
+  if (settings.cuts) settings.busy_time = kBusyWithCuts;
+  if (settings.cuts) settings.default_deadline = kDeadlineWithCuts;
   settings.drops = options.seed % 8 == 2;
   settings.copies = options.seed % 8 == 0;
   settings.strangers = options.mode == sim::Mode::kStream && options.seed % 8 == 6;
@@ -61,6 +67,7 @@ std::string describe(const Settings& settings) {
                      settings.devices     ? ", devices"
                      : settings.doubled   ? ", doubled"
                      : settings.late      ? ", late"
+                     : settings.cuts      ? ", cuts"
                      : settings.narrow    ? ", narrow"
                      : settings.drops     ? ", drops"
                      : settings.copies    ? ", copies"
@@ -98,6 +105,7 @@ class Simulation {
         judge_(universe_, options.mode == sim::Mode::kStream),
         settings_(draw_settings(universe_.world.rng(), options)) {
     draw_network(universe_.world.rng(), settings_, universe_);
+    judge_.expect_patience(settings_.peer_timeout / 2);
     theater_ = std::make_unique<Theater>(universe_, judge_, settings_);
     user_ = std::make_unique<User>(*theater_);
     if (settings_.strangers) strangers_ = std::make_unique<Strangers>(*theater_);

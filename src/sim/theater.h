@@ -29,6 +29,7 @@ struct Settings {
   std::uint32_t notification_bytes = 65'600;            ///< In an inbox, of one peer.
   Duration busy_time = std::chrono::milliseconds(200);  ///< How long users are active.
   std::size_t actions = 60;                             ///< Of all users together, about.
+  bool cuts = false;       ///< Links are cut and processes stopped for times around peer_timeout, and nothing else is.
   bool late = false;       ///< Resets come to one end first, the other reads on for a while.
   bool doubled = false;    ///< Agents connect at once, so that two paths are between them.
   bool devices = false;    ///< Agents have a better backend, whose device may go away.

@@ -157,6 +157,15 @@ Duration Mishaps::span() {
   return microseconds(rng_.chance(0.7) ? rng_.range(200, 10'000) : rng_.range(10'000, 700'000));
 }
 
+/// Ranks do not hear each other for so long. Silences that end well before peer_timeout fail nobody, also where one
+/// follows upon the other. In mapped memory nobody is judged by silence; what a stop does there is judged as before.
+void Mishaps::silence(Duration time) {
+  silent_ += time;
+  const bool is_long = silent_ > stage_.settings().peer_timeout / 2;
+  if (is_long || stage_.settings().mode == sim::Mode::kMapped) stage_.judge().may_accuse();
+  stage_.judge().trouble(time + kMendMax);
+}
+
 bool Mishaps::may_die(const Actor& actor) const {
   const auto alive = std::ranges::count_if(stage_.actors(), [](const auto& each) { return each->is_alive; });
   return alive > 1 && !actor.is_blocking;
@@ -168,8 +177,7 @@ void Mishaps::strike_process(Fault fault, Actor& actor) {
     return;
   }
   const Duration time = span();
-  stage_.judge().may_accuse();
-  stage_.judge().trouble(time + kMendMax);
+  silence(time);
   actor.excused += time;
   if (fault == Fault::kStop) {
     actor.host->stop();
@@ -189,8 +197,7 @@ void Mishaps::strike_link(Fault fault, Actor& from, Actor& to) {
   }
   if (fault == Fault::kCut) {
     const Duration time = span();
-    stage_.judge().may_accuse();
-    stage_.judge().trouble(time + kMendMax);
+    silence(time);
     const bool is_forth = rng_.chance(0.7);
     if (is_forth) universe.net.fabric().cut(a, b);
     if (!is_forth || rng_.chance(0.7)) universe.net.fabric().cut(b, a);

@@ -40,12 +40,14 @@ class Mishaps {
   void strike_link(Fault fault, Actor& from, Actor& to);
   void strike_all(Fault fault);
   Duration span();
+  void silence(Duration time);
 
   Stage& stage_;
   base::Rng rng_;
   Coverage coverage_;
   std::vector<Aim> aims_;
   std::size_t struck_ = 0;
+  Duration silent_{};  ///< So long ranks did not hear each other in all.
 };
 
 }  // namespace hawser::worldsim

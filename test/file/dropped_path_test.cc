@@ -27,7 +27,7 @@ class DroppedPath : public testing::Test {
   DroppedPath() {
     identity_.name = "files";
     identity_.incarnation = base::random_id128();
-    const Context context{identity_, regions_, log_, base::Rng(1), Security::kDefault, {}, Clock::steady()};
+    const Context context{identity_, regions_, log_, base::Rng(1), Security::kDefault, {}, {}, Clock::steady()};
     auto queue = std::make_unique<fileio::FakeQueue>(8);
     disk_ = queue.get();
     port_ = std::make_unique<FilePort>(context, "here", std::move(queue), 8);

@@ -1,6 +1,7 @@
 """Three hosts with a cable between each two of them, one of which is cut: both ranks at its ends live, and reach the third."""
 
 import os
+import time
 
 import pytest
 
@@ -34,6 +35,25 @@ try:
 except (hawser.DisconnectedError, hawser.DeniedError) as error:
     print(error)
     world.close()
+"""
+
+GOES_ON = """
+import sys, time
+import numpy, hawser
+
+rank, folder = int(sys.argv[1]), sys.argv[2]
+world = hawser.World.open(2, rank, hawser.file_directory(folder + "/directory"), timeout=60)
+x, longest, begun = numpy.zeros(2), 0.0, time.monotonic()
+print("up", flush=True)
+while x[0] == 0:
+    x[:] = (float(rank == 0 and time.monotonic() - begun > 8), 1.0)
+    before = time.monotonic()
+    world.all_reduce(x, timeout=60)
+    longest = max(longest, time.monotonic() - before)
+    assert x[1] == 2
+print(longest)
+assert world.failed == []
+world.shutdown(30)
 """
 
 
@@ -81,3 +101,29 @@ def test_one_part_of_a_sparse_world_goes_on_where_a_majority_is_asked_for(hosts,
     said = run_ranks(hosts, tmp_path, (1, 2), recovery, "edges:0-1,1-2")
     assert said[:2] == ["goes on as 0 of 2, was 0", "goes on as 1 of 2, was 1"]
     assert "has no quorum: 1 ranks are left of 3 that are not proven dead" in said[2]
+
+
+@pytest.mark.parametrize("seconds", [1.5, 3.5])
+def test_a_cable_that_is_cut_for_less_than_peer_timeout_fails_nobody(hosts, tmp_path, seconds):
+    """Three and a half seconds is what a connection alone would bridge too late: it asks again after 0.2, 0.6, ... 6.2 s."""
+    ends = [start_python(hosts[rank], GOES_ON, str(rank), str(tmp_path)) for rank in range(2)]
+    try:
+        for process in ends:
+            assert process.stdout.readline() == "up\n", process.stderr.read()
+        time.sleep(1)
+        # Frames go to nobody: a cable that is down a kernel would notice, and try again more often.
+        far = ["10.79.1.2", "10.79.1.1"]
+        for host, address in zip(hosts, far):
+            ip("-n", host, "neigh", "replace", address, "lladdr", "02:00:00:00:00:99", "dev", "cable01", "nud", "permanent")
+        time.sleep(seconds)
+        for host, address in zip(hosts, far):
+            ip("-n", host, "neigh", "del", address, "dev", "cable01")
+        for process in ends:
+            out, err = process.communicate(timeout=60 * SCALE)
+            assert process.returncode == 0, f"{out}\n{err}"
+            print(f"cut for {seconds} s, longest round {float(out):.2f} s")
+            assert seconds - 0.5 < float(out) < 5
+    finally:
+        for process in ends:
+            process.kill()
+            process.wait()

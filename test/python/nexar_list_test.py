@@ -888,3 +888,44 @@ def test_c21_c33_a_rank_that_is_stopped_has_failed_and_hears_of_it_when_it_runs_
         for process in processes:
             process.join(30)
             process.kill()
+
+
+def rank_that_goes_on(rank, folder, results, transport):
+    """Reduces until rank 0 says that it is enough."""
+    world = hawser.World.open(3, rank, hawser.file_directory(folder), backends=transport, timeout=60)
+    results.put((rank, "in"))
+    begun, rounds, x = time.monotonic(), 0, numpy.zeros(2)
+    while x[0] == 0:
+        x[:] = (float(rank == 0 and time.monotonic() - begun > 4), 1.0)
+        world.all_reduce(x, "sum", timeout=60)
+        assert x[1] == 3
+        rounds += 1
+    results.put((rank, "enough", rounds, world.failed))
+    world.shutdown(30)
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS, ids=["shm", "tcp", "mixed"])
+def test_a_rank_that_is_silent_for_two_seconds_has_not_failed(tmp_path, transport):
+    context = multiprocessing.get_context("spawn")
+    results = context.Queue()
+    arguments = [(rank, str(tmp_path), results, transport) for rank in range(3)]
+    processes = [context.Process(target=rank_that_goes_on, args=each) for each in arguments]
+    for process in processes:
+        process.start()
+    try:
+        assert sorted(results.get(timeout=90) for _ in range(3)) == [(rank, "in") for rank in range(3)]
+        time.sleep(0.5)
+        os.kill(processes[1].pid, signal.SIGSTOP)
+        time.sleep(2)
+        os.kill(processes[1].pid, signal.SIGCONT)
+        ends = sorted(results.get(timeout=90) for _ in range(3))
+        assert [(rank, what, failed) for rank, what, _, failed in ends] == [(rank, "enough", []) for rank in range(3)]
+        assert len({rounds for _, _, rounds, _ in ends}) == 1
+        for process in processes:
+            process.join(60)
+        assert [process.exitcode for process in processes] == [0, 0, 0]
+    finally:
+        for process in processes:
+            if process.pid is not None and process.is_alive():
+                os.kill(process.pid, signal.SIGCONT)
+                process.kill()

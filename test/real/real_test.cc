@@ -79,14 +79,13 @@ Plan Here::plan_read(const Peer& peer, const std::string& theirs, const std::str
   return must(agent_->plan_read(peer, {{peer.range(theirs, 0, size)}}, {{memory(ours).region.range(0, size)}}));
 }
 
-std::optional<Duration> Here::await_down(const Peer& peer, Instant from, Duration timeout) {
-  bool down = false;
+std::optional<Duration> Here::await_event(PeerEvent::Kind kind, const Peer& peer, Instant from, Duration timeout) {
   const bool seen = eventually(
       [&] {
         while (const auto event = agent_->take_event()) {
-          down = down || (event->kind == PeerEvent::Kind::kDown && event->peer.incarnation() == peer.incarnation());
+          if (event->kind == kind && event->peer.incarnation() == peer.incarnation()) return true;
         }
-        return down;
+        return false;
       },
       timeout);
   if (!seen) return std::nullopt;

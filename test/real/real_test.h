@@ -71,8 +71,12 @@ class Here {
   Peer meet(PeerProcess& process, std::string* name_there = nullptr);
   Plan plan_write(const Peer& peer, const std::string& ours, const std::string& theirs, std::size_t size);
   Plan plan_read(const Peer& peer, const std::string& theirs, const std::string& ours, std::size_t size);
-  /// Waits for the event and gives how long that took since `from`.
-  std::optional<Duration> await_down(const Peer& peer, Instant from, Duration timeout = kPatience);
+  /// Waits for the event and gives how long that took since `from`. Takes all that come before it.
+  std::optional<Duration> await_event(PeerEvent::Kind kind, const Peer& peer, Instant from,
+                                      Duration timeout = kPatience);
+  std::optional<Duration> await_down(const Peer& peer, Instant from, Duration timeout = kPatience) {
+    return await_event(PeerEvent::Kind::kDown, peer, from, timeout);
+  }
 
  private:
   const Way way_;

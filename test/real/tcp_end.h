@@ -42,6 +42,7 @@ struct End {
                                                 .rng = base::Rng(identity.incarnation.lo),
                                                 .security = security,
                                                 .heartbeat = milliseconds(100),
+                                                .peer_timeout = milliseconds(1500),
                                                 .clock = Clock::steady(),
                                                 .keys = &keys});
     auto opened = tcp_factory().open(*context, params);
@@ -76,6 +77,7 @@ struct End {
         EXPECT_TRUE(event.path->send(Priority::kRealtime, std::as_bytes(std::span(kWelcome)), {}));
       }
     }
+    if (event.kind == PortEvent::Kind::kPathSilent) ++silent;
     if (event.kind == PortEvent::Kind::kPathDown) down.push_back(event.status);
   }
   Path* open(std::string_view peer, std::string_view address, base::Id128 incarnation = {}) {
@@ -116,6 +118,7 @@ struct End {
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Port> port;
   std::shared_ptr<const RegionEntry> region;
+  int silent = 0;  ///< Paths on which the peer missed its heartbeats.
   std::vector<Status> done, down;
   std::vector<std::string> messages;
   std::vector<Path*> up;

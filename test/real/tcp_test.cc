@@ -407,7 +407,7 @@ TEST(Tcp, ADeadProcessIsReportedAtOnce) {
   EXPECT_EQ(a.down[0].peer(), "child");
 }
 
-TEST(Tcp, AStoppedProcessIsReportedWithinThreeHeartbeats) {
+TEST(Tcp, AStoppedProcessIsSilentAfterThreeHeartbeatsAndGivenUpLater) {
   Child child;
   End a("a", {});
   Path* path = a.open("child", child.address);
@@ -418,8 +418,12 @@ TEST(Tcp, AStoppedProcessIsReportedWithinThreeHeartbeats) {
   const Piece piece{a.memory.data(), 0, 8};
   const Chunk chunk = chunk_of(Operation::kWrite, piece, bind(path, a));
   ASSERT_EQ(path->submit({&chunk, 1}, now()).taken, 1u);
-  ASSERT_TRUE(run({&a}, [&] { return a.down.size() == 1; }));
+  ASSERT_TRUE(run({&a}, [&] { return a.silent == 1; }));
   EXPECT_LT(now() - stopped, milliseconds(800));  // Three of 100 ms, and a loaded machine.
+  EXPECT_TRUE(a.down.empty());
+  EXPECT_TRUE(a.done.empty());
+  ASSERT_TRUE(run({&a}, [&] { return a.down.size() == 1; }));
+  EXPECT_GE(now() - stopped, a.context->peer_timeout - milliseconds(100));
   EXPECT_NE(a.down[0].message().find("silent"), std::string_view::npos);
   ASSERT_EQ(a.done.size(), 1u);
   EXPECT_EQ(a.done[0].code(), Code::kDisconnected);

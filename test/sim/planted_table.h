@@ -71,6 +71,7 @@ inline constexpr PlantedBug kPlantedBugs[] = {
      "bulk_overtakes",
      sim::Mode::kStream,
      {"a message of the session is missing", "nothing parted them"}},
+    {Planted::kSilenceEnds, "silence_ends", sim::Mode::kStream, {"nothing parted them"}, 4},
     {Planted::kReplayForgotten,
      "replay_forgotten",
      sim::Mode::kStream,

@@ -102,7 +102,7 @@ TEST_P(Awaited, AStoppedPeerIsToldInThreeHeartbeats) {
   begin();
   const Instant stopped = clock_->now_;
   ASSERT_TRUE(pass_until(
-      false, [&] { return peer_.state() == PeerState::kDown; }, 60s));
+      false, [&] { return peer_.state() == PeerState::kSuspect; }, 60s));
   const Duration took = clock_->now_ - stopped;
   if (GetParam().waits == Waits::kNothing) {
     EXPECT_GT(took, 6 * kHeartbeat) << "an idle peer is asked at the pace of one that is waited for";
@@ -119,7 +119,7 @@ TEST_P(Awaited, NobodyWaitsOnceItHasAnswered) {
       true, [] { return false; }, 200ms);
   const Instant stopped = clock_->now_;
   ASSERT_TRUE(pass_until(
-      false, [&] { return peer_.state() == PeerState::kDown; }, 60s));
+      false, [&] { return peer_.state() == PeerState::kSuspect; }, 60s));
   EXPECT_GT(clock_->now_ - stopped, 6 * kHeartbeat);
 }
 
@@ -141,7 +141,7 @@ TEST_P(Ungreeted, APeerThatStopsBeforeItsGreetingIsToldInThreeHeartbeats) {
   ASSERT_TRUE(is_up());
   const Instant stopped = clock_->now_;
   ASSERT_TRUE(pass_until(
-      false, [&] { return peer_.state() == PeerState::kDown; }, 60s));
+      false, [&] { return peer_.state() == PeerState::kSuspect; }, 60s));
   EXPECT_LE(clock_->now_ - stopped, 3 * kHeartbeat + 20ms);
   EXPECT_GE(clock_->now_ - stopped, 2 * kHeartbeat);
 }

@@ -99,7 +99,7 @@ TEST_P(PeerGone, IsToldInTimeAndWhoComesBackIsMetAgain) {
   EXPECT_EQ(status.code(), Code::kDisconnected) << status.to_string();
   EXPECT_NE(status.to_string().find("there"), std::string::npos) << status.to_string();
   EXPECT_NE(status.buffer(), BufferState::kComplete);
-  // A killed one is told by its socket, a stopped one by three heartbeats: an idle one would be after twelve.
+  // A killed one is told by its socket, a stopped one by its silence for peer_timeout.
   EXPECT_LT(Clock::steady().now() - begin, 6 * kHeartbeat) << status.to_string();
   if (signal == SIGKILL) {
     there.kill();

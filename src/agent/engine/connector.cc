@@ -20,6 +20,10 @@ using proto::SessionState;
 
 /// Heartbeats during which a peer is refused from elsewhere before it is taken for dead.
 constexpr int kRefusedHeartbeats = 3;
+/// A suspect is connected anew after this part of its time, and again each time that failed.
+constexpr int kBesidePart = 4;
+
+bool is_standing(SessionState state) { return state == SessionState::kUp || state == SessionState::kSuspect; }
 
 SessionEvent event_of(const Status& why) {
   if (why.code() == Code::kDenied || why.code() == Code::kUnsupported) return SessionEvent::kDenied;
@@ -35,6 +39,7 @@ void Connector::feed(Session& session, SessionEvent event, const Status& cause, 
     uses_.peers.note_death(*session.peer, cause);
   }
   if (event == SessionEvent::kPathUp) uses_.peers.note_life(*session.peer);
+  if (event == SessionEvent::kPathUp || event == SessionEvent::kHeard) session.suspect_until = Instant::max();
   for (const SessionAction action : session.machine.on(event)) act(session, action, cause, now);
   session.peer->state.store(session.machine.public_state(), std::memory_order_release);
   uses_.peers.note_state(*session.peer, session.machine.public_state());
@@ -80,6 +85,9 @@ void Connector::act(Session& session, SessionAction action, const Status& cause,
     case SessionAction::kReleasePaths:
       release_paths(session);
       break;
+    case SessionAction::kOpenBeside:
+      open_beside(session, now);
+      break;
     case SessionAction::kReportUnreached:
       report_unreached(session, cause);
       break;
@@ -87,7 +95,7 @@ void Connector::act(Session& session, SessionAction action, const Status& cause,
 }
 
 void Connector::arm_deadline(Session& session, Instant now) {
-  session.connect_deadline = now + uses_.options.peer_timeout;
+  session.connect_deadline = std::min(now + uses_.options.peer_timeout, session.suspect_until);
   session.backoff.emplace(pauses_before_opening(session, uses_.options.peer_timeout), session.connect_deadline);
   session.tried = session.fruitless;
   uses_.timers.set(session.alarms[SessionTimer::kConnect], session.connect_deadline);
@@ -173,6 +181,7 @@ void Connector::adopt(Session& session, std::size_t backend, const backend::Port
   if (entry == nullptr) entry = &uses_.opener.enter(session, backend, event.path);
   entry->up = true;
   entry->session = event.session;
+  give_up_silent(session, *entry);
   log(LogLevel::kInfo, session, backend, "is up", now);
   uses_.fences.on_fenced(session, event.supersedes);  // Who opens a path in place of another has lost it.
   // No path comes up where there is none: hellos agreed on it.
@@ -201,6 +210,8 @@ void Connector::on_path_down(std::size_t backend, const backend::PortEvent& even
   PathEntry* entry = session->find(event.path);
   const bool was_up = entry->up;
   const bool was_control = entry->serial == session->control_serial;
+  const SessionEvent what = event_of_loss(*session, *entry, event.status);
+  if (entry->silent) ask_others(*session, *entry, false, now);
   if (entry->serial == session->awaited_serial) uses_.sessions.enlist(*session);  // Whoever waits does so on another.
   if (was_up) note_lost(*session, *entry, backend, event, now);
   session->paths.erase(session->paths.begin() + (entry - session->paths.data()));
@@ -214,11 +225,15 @@ void Connector::on_path_down(std::size_t backend, const backend::PortEvent& even
   }
   if (was_control) lose_control(*session);
   const bool others = !session->paths.empty();
+  if (others) note_silence(*session, event.status, now);
   if (others) uses_.better.seek_later(*session, now);
   if (others) uses_.fences.fence_soon(*session, now);
-  const SessionEvent what = event_of(event.status);
-  if (was_up && (what != SessionEvent::kPathLost || !others)) {
+  // What an attempt proves while the peer is silent counts at once: its successor may answer in its place.
+  const bool is_proven = !was_up && backend::is_certain_death(event.status) && session->is_silent();
+  if (is_proven || (was_up && (what != SessionEvent::kPathLost || !others))) {
     feed(*session, what, event.status, now);
+  } else if (!others && is_standing(session->machine.state())) {
+    feed(*session, SessionEvent::kPathLost, event.status, now);  // The one that was up went while this was on its way.
   } else if (!others && !open_next(*session, now)) {
     give_verdict(*session, now);
   }
@@ -233,6 +248,73 @@ void Connector::note_lost(Session& session, PathEntry& entry, std::size_t backen
   session.last_session = entry.session;
   uses_.fences.on_lost(session, entry, now);
   judge_trial(session, entry, uses_.ports.size(), now);
+}
+
+/// The peer may have been silent on this path only, because the way that it takes is cut. Then it was heard on another
+/// one, which goes on.
+SessionEvent Connector::event_of_loss(const Session& session, const PathEntry& lost, const Status& why) {
+  const SessionEvent event = event_of(why);
+  if (event != SessionEvent::kPeerDead || backend::is_certain_death(why)) return event;
+  const auto is_heard = [&](const PathEntry& each) { return each.serial != lost.serial && each.up && !each.silent; };
+  return std::ranges::any_of(session.paths, is_heard) ? SessionEvent::kPathLost : event;
+}
+
+void Connector::on_path_silence(const backend::PortEvent& event, Instant now) {
+  Session* const session = uses_.paths.find(event.path);
+  PathEntry* const entry = session == nullptr ? nullptr : session->find(event.path);
+  if (entry == nullptr || !entry->up) return;
+  const bool begins = event.kind == backend::PortEvent::Kind::kPathSilent;
+  entry->silent = begins;
+  log(begins ? LogLevel::kWarn : LogLevel::kInfo, *session, entry->backend,
+      begins ? base::format("is silent: {}", event.status.to_string()) : "is heard again", now);
+  ask_others(*session, *entry, begins, now);
+  note_silence(*session, event.status, now);
+}
+
+/// Whether the peer is suspect may have changed.
+void Connector::note_silence(Session& session, const Status& why, Instant now) {
+  const SessionState state = session.machine.state();
+  if (session.is_silent() && state == SessionState::kUp) {
+    session.suspect_until = now + uses_.options.peer_timeout;
+    feed(session, SessionEvent::kMissed, why, now);
+    uses_.timers.set(session.alarms[SessionTimer::kRetry], now + uses_.options.peer_timeout / kBesidePart);
+  } else if (session.is_heard() && state == SessionState::kSuspect) {
+    feed(session, SessionEvent::kHeard, Status(), now);
+  }
+}
+
+/// After a cut a connection asks again after pauses that double, and a new one at once. Where the peer is stopped it is
+/// there when the peer goes on. In memory that both share nothing can be cut.
+void Connector::open_beside(Session& session, Instant now) {
+  uses_.timers.set(session.alarms[SessionTimer::kRetry], now + uses_.options.peer_timeout / kBesidePart);
+  const bool is_opening = std::ranges::any_of(session.paths, [](const PathEntry& each) { return !each.up; });
+  if (is_opening || uses_.sessions.is_closing()) return;
+  const auto silent = std::ranges::find_if(session.paths, [this](const PathEntry& each) {
+    return each.up && each.silent && !uses_.ports.traits(each.backend).same_host_only;
+  });
+  if (silent == session.paths.end()) return;
+  uses_.opener.open(session, silent->backend, session.suspect_until, now, silent->session);
+}
+
+/// The peer has dropped the path in whose place this one was opened.
+void Connector::give_up_silent(Session& session, const PathEntry& fresh) {
+  if (fresh.supersedes.is_zero()) return;
+  for (PathEntry& each : session.paths) {
+    if (!each.up || each.session != fresh.supersedes) continue;
+    each.path->give_up(
+        Status(Code::kDisconnected, session.peer->name + " was silent, and answered on another connection")
+            .with_scope(Scope::kPath)
+            .with_peer(session.peer->name));
+  }
+}
+
+/// Where one path is silent the others are asked at once and not after the pause of idle ones: they tell whether the
+/// peer is, or the way that this path takes.
+void Connector::ask_others(Session& session, const PathEntry& silent, bool begins, Instant now) {
+  for (PathEntry& each : session.paths) {
+    if (each.serial == silent.serial || !each.up || each.serial == session.awaited_serial) continue;
+    each.path->set_awaited(begins, now);
+  }
 }
 
 /// The other paths' greetings are old: what the peer received meanwhile must be asked for again.
@@ -316,8 +398,7 @@ void Connector::give_verdict(Session& session, Instant now) {
   Verdict verdict = judge_attempts(session.peer->name, uses_.reach.attempts_of(session));
   if (verdict.event == SessionEvent::kUnreachable && session.machine.was_up()) verdict.event = SessionEvent::kPathLost;
   // The last path that was up went while another one was on its way: connecting begins only now.
-  const auto state = session.machine.state();
-  const bool is_up = state == SessionState::kUp || state == SessionState::kSuspect;
+  const bool is_up = is_standing(session.machine.state());
   if (verdict.event != SessionEvent::kRefused) {
     session.refused_since = Instant::max();
   } else if (session.refused_since == Instant::max()) {

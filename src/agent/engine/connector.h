@@ -89,6 +89,8 @@ class Connector {
 
   void on_path_up(std::size_t backend, const backend::PortEvent& event, Instant now);
   void on_path_down(std::size_t backend, const backend::PortEvent& event, Instant now);
+  /// The peer misses its heartbeats on a path, or was heard again there.
+  void on_path_silence(const backend::PortEvent& event, Instant now);
   /// SessionTimer::kRetry.
   void on_pause_over(Session& session, Instant now);
   /// SessionTimer::kConnect. Returns how much was done.
@@ -104,6 +106,11 @@ class Connector {
   void give_up_superseded(Session& session, std::size_t backend, const backend::PortEvent& event);
   void note_lost(Session& session, PathEntry& entry, std::size_t backend, const backend::PortEvent& event, Instant now);
   void lose_control(Session& session);
+  static proto::SessionEvent event_of_loss(const Session& session, const PathEntry& lost, const Status& why);
+  void note_silence(Session& session, const Status& why, Instant now);
+  void open_beside(Session& session, Instant now);
+  static void give_up_silent(Session& session, const PathEntry& fresh);
+  static void ask_others(Session& session, const PathEntry& silent, bool begins, Instant now);
   void release_paths(Session& session);
   void set_state(Session& session, PeerState state, const Status& cause, PeerEvent::Kind kind);
   void give_verdict(Session& session, Instant now);

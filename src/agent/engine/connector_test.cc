@@ -93,6 +93,167 @@ TEST_F(ConnectorTest, AProvenDeathEndsTheSession) {
   EXPECT_EQ(peer_->session, nullptr);
 }
 
+/// As a path reports it whose peer was silent for all of peer_timeout.
+Status too_long() { return Status(Code::kTimedOut, "silent for too long").with_scope(Scope::kPeer); }
+
+TEST_F(ConnectorTest, ASilentPeerIsSuspectAndItsSessionGoesOnWithIt) {
+  HandPath& path = rig_.connect(peer_);
+  while (rig_.inbox.take_event()) continue;
+  const std::uint64_t number = session().number;
+  rig_.fall_silent(rig_.first, path);
+  EXPECT_EQ(state(), PeerState::kSuspect);
+  const std::optional<PeerEvent> told = rig_.inbox.take_event();
+  ASSERT_TRUE(told.has_value());
+  EXPECT_EQ(told->kind, PeerEvent::Kind::kSuspect);
+  EXPECT_EQ(told->cause.code(), Code::kTimedOut);
+  EXPECT_TRUE(rig_.first.port->released.empty());
+  rig_.fall_silent(rig_.first, path, false);
+  EXPECT_EQ(state(), PeerState::kUp);
+  EXPECT_EQ(rig_.inbox.take_event()->kind, PeerEvent::Kind::kUp);
+  EXPECT_EQ(session().number, number);
+  EXPECT_EQ(session().control()->path, &path);
+}
+
+TEST_F(ConnectorTest, APeerThatIsSilentForTooLongIsGivenUp) {
+  HandPath& path = rig_.connect(peer_);
+  rig_.fall_silent(rig_.first, path);
+  rig_.go_down(rig_.first, path, too_long());
+  EXPECT_EQ(state(), PeerState::kDown);
+  EXPECT_TRUE(rig_.host.dead.empty()) << "silence proves no death";
+}
+
+/// The way of one path is cut, and the peer is heard by another.
+TEST_F(ConnectorTest, ASilentPathIsLostAloneWhereThePeerIsHeardByAnother) {
+  HandPath& path = rig_.connect(peer_);
+  HandPath& other = *rig_.second.port->make();
+  rig_.come_up(rig_.second, other, *peer_, 2);
+  rig_.be_welcomed(rig_.second, other);
+  rig_.fall_silent(rig_.first, path);
+  EXPECT_TRUE(other.awaited) << "it tells whether the peer is silent, or the way of the first one cut";
+  EXPECT_EQ(state(), PeerState::kSuspect) << "messages go by the silent one";
+  rig_.go_down(rig_.first, path, too_long());
+  EXPECT_EQ(state(), PeerState::kUp);
+  rig_.be_welcomed(rig_.second, other);
+  EXPECT_EQ(session().control()->path, &other);
+}
+
+TEST_F(ConnectorTest, APeerThatIsSilentOnAllPathsIsGivenUpWithTheFirst) {
+  HandPath& path = rig_.connect(peer_);
+  HandPath& other = *rig_.second.port->make();
+  rig_.come_up(rig_.second, other, *peer_, 2);
+  rig_.fall_silent(rig_.second, other);
+  EXPECT_EQ(state(), PeerState::kUp) << "it is heard by the path for messages";
+  rig_.fall_silent(rig_.first, path);
+  EXPECT_EQ(state(), PeerState::kSuspect);
+  rig_.go_down(rig_.first, path, too_long());
+  EXPECT_EQ(state(), PeerState::kDown);
+}
+
+/// The time is the same whatever shows first that the peer is away.
+TEST_F(ConnectorTest, ASuspectWhosePathBreaksIsGivenUpWhenItsTimeIsOver) {
+  HandPath& path = rig_.connect(peer_);
+  rig_.fall_silent(rig_.first, path);
+  const Instant until = rig_.now() + rig_.options.peer_timeout;
+  rig_.pass(rig_.options.peer_timeout / 2);
+  rig_.go_down(rig_.first, path, lost());
+  EXPECT_EQ(state(), PeerState::kSuspect);
+  EXPECT_EQ(rig_.first.port->opened.back().deadline, until);
+  // One that answers in time has all of it again.
+  rig_.come_up(rig_.first, rig_.first.port->last(), *peer_, 3);
+  EXPECT_EQ(state(), PeerState::kUp);
+  rig_.go_down(rig_.first, rig_.first.port->last(), lost());
+  EXPECT_EQ(session().connect_deadline, rig_.now() + rig_.options.peer_timeout);
+}
+
+TEST_F(ConnectorTest, ASuspectIsConnectedAnewBesideItsSilentPath) {
+  HandPath& path = rig_.connect(peer_);
+  const base::Id128 silent = session().find(&path)->session;
+  rig_.fall_silent(rig_.first, path);
+  const Instant until = rig_.now() + rig_.options.peer_timeout;
+  const auto pass_a_part = [&] {
+    rig_.pass(rig_.options.peer_timeout / 4);
+    rig_.turn();
+  };
+  EXPECT_TRUE(rig_.first.port->opened.empty()) << "it has its time to answer";
+  pass_a_part();
+  ASSERT_EQ(rig_.first.port->opened.size(), 1U);
+  EXPECT_EQ(rig_.first.port->opened.back().supersedes, silent);
+  EXPECT_EQ(rig_.first.port->opened.back().deadline, until);
+  rig_.go_down(rig_.first, rig_.first.port->last(), lost());
+  EXPECT_EQ(state(), PeerState::kSuspect);
+  pass_a_part();
+  EXPECT_EQ(rig_.first.port->opened.size(), 2U) << "and again";
+  pass_a_part();
+  EXPECT_EQ(rig_.first.port->opened.size(), 2U) << "one at a time";
+  EXPECT_TRUE(path.given_up.ok());
+  rig_.come_up(rig_.first, rig_.first.port->last(), *peer_, 9);
+  EXPECT_EQ(state(), PeerState::kUp);
+  EXPECT_EQ(path.given_up.code(), Code::kDisconnected) << "the peer has dropped it";
+  session().find(&path)->unsettled = true;
+  rig_.go_down(rig_.first, path, path.given_up);
+  EXPECT_EQ(state(), PeerState::kUp);
+  EXPECT_TRUE(session().lost.empty()) << "the new one came up in its place";
+  pass_a_part();
+  EXPECT_EQ(rig_.first.port->opened.size(), 2U);
+}
+
+/// As a backend says it that found the peer's successor where the peer was.
+Status restarted() { return Status(Code::kDisconnected, "another incarnation answers").with_scope(Scope::kPeer); }
+
+TEST_F(ConnectorTest, WhatAnAttemptBesideASilentPathProvesCountsAtOnce) {
+  HandPath& path = rig_.connect(peer_);
+  rig_.fall_silent(rig_.first, path);
+  rig_.pass(rig_.options.peer_timeout / 4);
+  rig_.turn();
+  rig_.go_down(rig_.first, rig_.first.port->last(), restarted());
+  EXPECT_EQ(state(), PeerState::kDown);
+  EXPECT_EQ(rig_.host.dead, std::vector<std::string>{"there"});
+}
+
+TEST_F(ConnectorTest, APeerThatIsHeardIsBelievedMoreThanAnAttempt) {
+  HandPath& path = rig_.connect(peer_);
+  rig_.fall_silent(rig_.first, path);
+  rig_.pass(rig_.options.peer_timeout / 4);
+  rig_.turn();
+  rig_.fall_silent(rig_.first, path, false);
+  rig_.go_down(rig_.first, rig_.first.port->last(), restarted());
+  EXPECT_EQ(state(), PeerState::kUp);
+}
+
+TEST_F(ConnectorTest, ASuspectThatIsHeardInTimeKeepsItsPath) {
+  HandPath& path = rig_.connect(peer_);
+  rig_.fall_silent(rig_.first, path);
+  rig_.fall_silent(rig_.first, path, false);
+  rig_.pass(rig_.options.peer_timeout / 2);
+  rig_.turn();
+  EXPECT_TRUE(rig_.first.port->opened.empty());
+}
+
+/// Memory of this host cannot be cut off: who is silent there is stopped.
+TEST_F(ConnectorTest, NoPathOfTheSameHostIsOpenedBesideASilentOne) {
+  rig_.first.backend->its_traits.same_host_only = true;
+  HandPath& path = rig_.connect(peer_);
+  rig_.fall_silent(rig_.first, path);
+  rig_.pass(rig_.options.peer_timeout / 2);
+  rig_.turn();
+  EXPECT_TRUE(rig_.first.port->opened.empty());
+}
+
+/// The silent path breaks while another one is on its way, which then fails, too.
+TEST_F(ConnectorTest, ASuspectWithoutAPathIsConnectedUntilItsTimeIsOver) {
+  HandPath& path = rig_.connect(peer_);
+  rig_.fall_silent(rig_.first, path);
+  const Instant until = rig_.now() + rig_.options.peer_timeout;
+  rig_.pass(rig_.options.peer_timeout / 4);
+  rig_.turn();
+  rig_.go_down(rig_.first, path, lost());
+  EXPECT_EQ(rig_.first.port->opened.size(), 1U);
+  rig_.go_down(rig_.first, rig_.first.port->last(), lost());
+  EXPECT_EQ(state(), PeerState::kSuspect);
+  EXPECT_EQ(rig_.first.port->opened.size(), 2U);
+  EXPECT_EQ(rig_.first.port->opened.back().deadline, until);
+}
+
 TEST_F(ConnectorTest, APeerThatBreaksTheRulesIsDropped) {
   rig_.connect(peer_);
   connector_.drop(session(), Status(Code::kCorrupt, "garbage"), rig_.now());

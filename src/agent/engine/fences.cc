@@ -21,7 +21,11 @@ void Fences::note_end(PathEntry* entry, const Slot& slot, const backend::PortEve
 
 void Fences::on_lost(Session& session, const PathEntry& entry, Instant now) const {
   if (!entry.unsettled || base::planted(base::Planted::kFenceForgotten)) return;
-  session.lost.push_back({.session = entry.session, .until = now + uses_.peer_timeout});
+  const auto replacing = std::ranges::find(session.paths, entry.session, &PathEntry::supersedes);
+  const bool is_replaced = replacing != session.paths.end() && !entry.session.is_zero();
+  if (is_replaced && replacing->up) return;  // The peer dropped the lost one before it answered there.
+  session.lost.push_back(
+      {.session = entry.session, .serial = is_replaced ? replacing->serial : 0, .until = now + uses_.peer_timeout});
 }
 
 /// By what works first; another time by another one, for the device of the lost one may be away, here or there.

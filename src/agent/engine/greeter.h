@@ -49,7 +49,7 @@ class Greeter {
   /// An error is the peer's.
   Status on_welcome(Session& session, PathEntry& entry, const wire::Welcome& welcome, Instant now);
   /// Tells paths that somebody waits for the peer, or does no more: a path cannot see what is gone from it. One that
-  /// was told judges a stopped peer in three heartbeats.
+  /// was told asks a stopped peer at once, and suspects it after three heartbeats.
   static void tell_awaited(Session& session, Instant now);
 
  private:

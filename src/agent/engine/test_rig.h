@@ -269,6 +269,15 @@ class Rig {
     hand.port->events.push_back(std::move(event));
     turn();
   }
+  /// The peer misses its heartbeats on the path, or is heard again.
+  void fall_silent(const Hand& hand, HandPath& path, bool is_silent = true) {
+    backend::PortEvent event;
+    event.kind = is_silent ? backend::PortEvent::Kind::kPathSilent : backend::PortEvent::Kind::kPathHeard;
+    event.path = &path;
+    if (is_silent) event.status = Status(Code::kTimedOut, "no heartbeat").with_scope(Scope::kPath);
+    hand.port->events.push_back(std::move(event));
+    turn();
+  }
   void go_down(const Hand& hand, HandPath& path, const Status& why) {
     path.is_down = true;
     backend::PortEvent event;

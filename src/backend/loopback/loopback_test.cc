@@ -12,7 +12,7 @@ class Loopback : public ::testing::Test {
   Loopback() {
     identity_.name = "self";
     identity_.incarnation = base::random_id128();
-    const Context context{identity_, regions_, log_, base::Rng(1), Security::kDefault, {}, Clock::steady()};
+    const Context context{identity_, regions_, log_, base::Rng(1), Security::kDefault, {}, {}, Clock::steady()};
     backend_ = std::move(loopback_factory().open(context, {})).value();
     port_ = std::move(backend_->open_port()).value();
     address_ = backend_->address();

@@ -5,6 +5,7 @@
 #include <sys/eventfd.h>
 
 #include <chrono>
+#include <utility>
 
 #include "backend/shm/path.h"
 #include "backend/shm/port.h"
@@ -13,7 +14,7 @@
 namespace hawser::backend::shm {
 namespace {
 
-// As over tcp: docs/errors.md says for all backends when a silent peer is given up.
+// As over tcp: docs/errors.md says for all backends when a silent peer is suspect, and when it is given up.
 constexpr std::uint32_t kMissedMax = 3;
 constexpr std::uint32_t kIdleFactor = 10;
 
@@ -22,9 +23,12 @@ constexpr std::uint32_t kIdleFactor = 10;
 void ShmPath::begin_heartbeats() {
   const Duration interval = port_.shared().context.heartbeat;
   if (!peer_.driven || interval <= Duration::zero()) return;
-  detector_.emplace(
-      proto::DetectorOptions{.interval = interval, .missed = kMissedMax, .idle_factor = kIdleFactor, .judged = true},
-      port_.now());
+  detector_.emplace(proto::DetectorOptions{.interval = interval,
+                                           .missed = kMissedMax,
+                                           .patience = port_.shared().context.peer_timeout,
+                                           .idle_factor = kIdleFactor,
+                                           .judged = true},
+                    port_.now());
   port_.heartbeat_at(detector_->next_timeout());
 }
 
@@ -47,7 +51,20 @@ void ShmPath::answer_heartbeat() {
   const std::uint64_t asked = link_.their_ping().load(std::memory_order_acquire);
   if (asked == link_.my_pong().load(std::memory_order_relaxed)) return;
   link_.my_pong().store(asked, std::memory_order_release);
-  if (detector_) static_cast<void>(detector_->on_heard(port_.now()));  // Its lane turns, so it need not be asked.
+  if (detector_) note_heard(port_.now());  // Its lane turns, so it need not be asked.
+}
+
+void ShmPath::note_heard(Instant now) {
+  const bool was_suspect = detector_->on_heard(now);
+  if (was_suspect && std::exchange(is_silent_, false)) note_silence(PortEvent::Kind::kPathHeard, {});
+}
+
+void ShmPath::note_silence(PortEvent::Kind kind, Status status) {
+  PortEvent event;
+  event.kind = kind;
+  event.path = this;
+  event.status = std::move(status);
+  port_.push(std::move(event));
 }
 
 bool ShmPath::was_heard() {
@@ -66,21 +83,26 @@ void ShmPath::watch_peer(Instant now) {
   if (next_heartbeat() > now) return;
   is_unread_ = !producer_.is_drained();
   detector_->set_busy(is_awaited_ || is_unread_, now);
-  if (was_heard()) static_cast<void>(detector_->on_heard(now));
+  if (was_heard()) note_heard(now);
   const proto::DetectorAction action = detector_->poll(now);
-  if (action.kind == proto::DetectorAction::Kind::kSendPing) {
-    last_ping_ = action.nonce;
-    link_.my_ping().store(action.nonce, std::memory_order_release);
-    static_cast<void>(::eventfd_write(peer_door_.get(), 1));
-  } else if (action.kind == proto::DetectorAction::Kind::kFailed) {
-    const auto silent_ms = std::chrono::duration_cast<std::chrono::milliseconds>(action.silent).count();
-    // No proof of death, and so no kDisconnected.
-    end(Status(Code::kTimedOut,
-               base::format("{} has been silent for {} ms, which are {} heartbeats", peer_.name, silent_ms, kMissedMax))
-            .with_scope(Scope::kPeer)
-            .with_advice("its process is stopped or overloaded; AgentOptions::heartbeat of this agent says how long "
-                         "silence may last"));
-  }
+  if (action.kind == proto::DetectorAction::Kind::kNone) return;
+  const auto silent_ms = std::chrono::duration_cast<std::chrono::milliseconds>(action.silent).count();
+  // No proof of death, and so no kDisconnected.
+  const auto silence = [&](Scope scope) {
+    return Status(Code::kTimedOut, base::format("{} has been silent for {} ms", peer_.name, silent_ms))
+        .with_scope(scope)
+        .with_peer(peer_.name)
+        .with_advice(
+            "its process is stopped or overloaded; AgentOptions::peer_timeout of this agent says how long "
+            "silence may last");
+  };
+  if (action.kind == proto::DetectorAction::Kind::kFailed) return end(silence(Scope::kPeer));
+  last_ping_ = action.nonce;
+  link_.my_ping().store(action.nonce, std::memory_order_release);
+  static_cast<void>(::eventfd_write(peer_door_.get(), 1));
+  if (action.kind != proto::DetectorAction::Kind::kSuspect) return;
+  is_silent_ = true;
+  note_silence(PortEvent::Kind::kPathSilent, silence(Scope::kPath));
 }
 
 }  // namespace hawser::backend::shm

@@ -157,6 +157,8 @@ class ShmPath final : public Path {
   // heartbeat.cc
   void begin_heartbeats();
   bool was_heard();
+  void note_heard(Instant now);
+  void note_silence(PortEvent::Kind kind, Status status);
   void note_unread();
 
   // path.cc
@@ -240,6 +242,7 @@ class ShmPath final : public Path {
   std::uint64_t heard_in_ = 0;               ///< Messages that had come when it was heard last.
   bool is_awaited_ = false;                  ///< See Path::set_awaited.
   bool is_unread_ = false;                   ///< A record was put since the detector last asked.
+  bool is_silent_ = false;                   ///< The agent was told so.
   Watch socket_watch_{Watch::Kind::kSocket, this};
   Watch process_watch_{Watch::Kind::kProcess, this};
   Watch door_watch_{Watch::Kind::kDoor, this};

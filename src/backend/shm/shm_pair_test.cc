@@ -374,7 +374,7 @@ TEST_F(ShmPair, ASilentPeerIsGivenUpAtTheDeadline) {
   EXPECT_GE(Clock::steady().now() - start, std::chrono::milliseconds(20));
 }
 
-TEST_F(ShmPair, ADrivenPeerThatDoesNotTurnIsSilentAfterThreeHeartbeats) {
+TEST_F(ShmPair, ADrivenPeerThatDoesNotTurnIsSilentAndThenGivenUp) {
   TestHost driven{"driven", folder_.path(), {}, true};
   Path* path = connect(a_, driven);
   // Idle, it answers.
@@ -383,8 +383,20 @@ TEST_F(ShmPair, ADrivenPeerThatDoesNotTurnIsSilentAfterThreeHeartbeats) {
   ASSERT_FALSE(a_.downs.contains(path));
   ASSERT_TRUE(path->send(Priority::kBulk, bytes_of("unread"), {}));
   const Instant start = Clock::steady().now();
-  ASSERT_TRUE(turn_until({&a_}, [&] { return a_.downs.contains(path); }));  // The other is never turned.
+  ASSERT_TRUE(turn_until({&a_}, [&] { return a_.silent.contains(path); }));  // The other is not turned.
   EXPECT_GE(Clock::steady().now() - start, 2 * kTestHeartbeat);
+  EXPECT_EQ(a_.silent[path].code(), Code::kTimedOut);
+  EXPECT_EQ(a_.silent[path].scope(), Scope::kPath) << "its path stays";
+  EXPECT_FALSE(a_.downs.contains(path));
+  ASSERT_TRUE(path->send(Priority::kBulk, bytes_of("while it is silent"), {}));
+  // It goes on, and so does the path.
+  ASSERT_TRUE(turn_until({&a_, &driven}, [&] { return !a_.silent.contains(path) && driven.messages.size() == 2; }));
+  EXPECT_EQ(driven.messages.back(), "while it is silent");
+  EXPECT_FALSE(a_.downs.contains(path));
+  ASSERT_TRUE(path->send(Priority::kBulk, bytes_of("never read"), {}));
+  const Instant again = Clock::steady().now();
+  ASSERT_TRUE(turn_until({&a_}, [&] { return a_.downs.contains(path); }));
+  EXPECT_GE(Clock::steady().now() - again, kTestPeerTimeout - kTestHeartbeat);
   EXPECT_EQ(a_.downs[path].code(), Code::kTimedOut);
   EXPECT_EQ(a_.downs[path].scope(), Scope::kPeer);
   EXPECT_NE(a_.downs[path].message().find("driven has been silent"), std::string_view::npos);

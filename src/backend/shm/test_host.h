@@ -27,6 +27,7 @@ struct TestFolder : base::TestFolder {
 
 /// To hosts that are driven; others are not asked.
 inline constexpr Duration kTestHeartbeat = std::chrono::milliseconds(20);
+inline constexpr Duration kTestPeerTimeout = 10 * kTestHeartbeat;
 
 class TestHost {
  public:
@@ -35,7 +36,8 @@ class TestHost {
     identity_.driven = is_driven;
     identity_.incarnation = base::random_id128();
     options.socket_dir = folder;
-    const Context context{identity_, regions_, log_, base::Rng(1), Security::kDefault, kTestHeartbeat, Clock::steady()};
+    const Context context{identity_,      regions_,         log_,           base::Rng(1), Security::kDefault,
+                          kTestHeartbeat, kTestPeerTimeout, Clock::steady()};
     backend_ = std::move(ShmBackend::open(context, std::move(options))).value();
     port_ = std::move(backend_->open_port()).value();
   }
@@ -112,7 +114,7 @@ class TestHost {
     base::Id128 session;
   };
   std::map<const Path*, Up> ups;
-  std::map<const Path*, Status> downs;
+  std::map<const Path*, Status> downs, silent;
   std::map<std::uint64_t, Status> done;  ///< By cookie.
   std::vector<std::string> messages;
   Path* inbound = nullptr;  ///< The last path that a peer opened.
@@ -137,6 +139,12 @@ class TestHost {
         break;
       case PortEvent::Kind::kPathDown:
         downs[event.path] = event.status;
+        break;
+      case PortEvent::Kind::kPathSilent:
+        silent[event.path] = event.status;
+        break;
+      case PortEvent::Kind::kPathHeard:
+        silent.erase(event.path);
         break;
       case PortEvent::Kind::kArrival:
       case PortEvent::Kind::kRegions:

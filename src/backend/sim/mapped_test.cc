@@ -25,8 +25,8 @@ struct Process {
       : host(Host::create(world, number == 0 ? "a" : "b", number)), regions(16) {
     identity.name = host->name();
     identity.incarnation = {1, number + 1};
-    const backend::Context context{identity,           regions,           log,           base::Rng(number),
-                                   Security::kDefault, milliseconds(250), *world.clock()};
+    const backend::Context context{identity,           regions,           log, base::Rng(number),
+                                   Security::kDefault, milliseconds(250), {},  *world.clock()};
     port = std::make_unique<MappedPort>(context, hub, host);
     EXPECT_TRUE(hub.listen(address(), port.get()).ok());
     host->set_turn([this](Instant now) { return turn(now); });

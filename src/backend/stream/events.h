@@ -54,6 +54,9 @@ class EventQueue {
                const base::Id128& supersedes, bool held);
   /// Nothing is told of a path whose beginning was not told.
   void path_down(Path* path, Status status, bool refused = false);
+  /// The peer misses its heartbeats.
+  void path_silent(Path* path, Status status) { add(PortEvent::Kind::kPathSilent, path).status = std::move(status); }
+  void path_heard(Path* path) { add(PortEvent::Kind::kPathHeard, path); }
   /// It is up, and nobody was told.
   bool is_held(const Path* path) const;
 

@@ -178,6 +178,7 @@ class StreamPath final : public Path {
   void watch_identity(Instant now);
   void take_identity(const std::string& proof);
   void watch_peer(Instant now);
+  Status silence(Duration time) const;
   void show_life(Instant now);
   void watch_memory(Instant now);
   std::size_t turn_closing(Instant now);
@@ -213,7 +214,8 @@ class StreamPath final : public Path {
   bool spoken_ = false;      ///< and something went out.
   Instant last_heard_ = Instant::min();
   bool skipped_bulk_ = false;
-  bool awaited_ = false;  ///< See Path::set_awaited.
+  bool awaited_ = false;    ///< See Path::set_awaited.
+  bool is_silent_ = false;  ///< The agent was told so.
   unsigned streams_ = 1;
   unsigned next_bulk_ = 0;  ///< Lane that goes first.
   unsigned ack_turns_ = 0;  ///< Turns that acknowledgements have waited.

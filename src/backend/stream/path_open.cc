@@ -310,10 +310,12 @@ void StreamPath::come_up(Instant now) {
                                   .has_identity = identity_.is_on(),
                                   .account = seat_.account()},
                    &shared_.files);
-  detector_.emplace(
-      proto::DetectorOptions{
-          .interval = shared_.context.heartbeat, .missed = kMissedMax, .idle_factor = 10, .judged = peer_.driven},
-      now);
+  detector_.emplace(proto::DetectorOptions{.interval = shared_.context.heartbeat,
+                                           .missed = kMissedMax,
+                                           .patience = shared_.context.peer_timeout,
+                                           .idle_factor = 10,
+                                           .judged = peer_.driven},
+                    now);
   sign_of_life_.emplace(shared_.context.heartbeat, now);
   told_up_ = true;
   last_heard_ = now;  // Its hello.

@@ -1,10 +1,12 @@
 // A path at work: bytes in bounded steps, stream 0 first.
 
 #include <algorithm>
+#include <utility>
 
 #include "backend/stream/path.h"
 #include "base/bytes.h"
 #include "base/format.h"
+#include "base/planted.h"
 #include "base/shown.h"
 
 namespace hawser::backend::stream {
@@ -200,24 +202,32 @@ void StreamPath::watch_peer(Instant now) {
   detector_->set_busy(awaited_ || machine_->busy(), now);
   if (heard_) {
     last_heard_ = now;
-    static_cast<void>(detector_->on_heard(now));
+    if (detector_->on_heard(now) && std::exchange(is_silent_, false)) shared_.events.path_heard(this);
   }
   show_life(now);
   const proto::DetectorAction action = detector_->poll(now);
-  if (action.kind == proto::DetectorAction::Kind::kSendPing) {
-    static_cast<void>(machine_->ping(action.nonce));
-    static_cast<void>(send_on(0, kControlStep));
-  } else if (action.kind == proto::DetectorAction::Kind::kFailed) {
-    const auto silent_ms = std::chrono::duration_cast<std::chrono::milliseconds>(action.silent).count();
-    // No proof of death, and so no kDisconnected.
-    go_down(
-        Status(Code::kTimedOut,
-               base::format("{} has been silent for {} ms, which are {} heartbeats", name_, silent_ms, kMissedMax))
-            .with_scope(Scope::kPeer)
-            .with_peer(name_)
-            .with_advice("its process is stopped or overloaded, or the network to it is cut; AgentOptions::heartbeat "
-                         "of this agent says how long silence may last"));
+  if (action.kind == proto::DetectorAction::Kind::kNone) return;
+  const bool ends = action.kind == proto::DetectorAction::Kind::kSuspect && base::planted(base::Planted::kSilenceEnds);
+  if (action.kind == proto::DetectorAction::Kind::kFailed || ends) {
+    go_down(silence(action.silent).with_scope(Scope::kPeer));
+    return;
   }
+  // What waits to be sent asks as well, and more questions would only pile up behind it.
+  if (!detector_->suspect() || !machine_->has_unsent(0)) static_cast<void>(machine_->ping(action.nonce));
+  static_cast<void>(send_on(0, kControlStep));
+  if (phase_ != Phase::kUp || action.kind != proto::DetectorAction::Kind::kSuspect || is_held_) return;
+  is_silent_ = true;
+  shared_.events.path_silent(this, silence(action.silent).with_scope(Scope::kPath));
+}
+
+/// No proof of death, and so no kDisconnected.
+Status StreamPath::silence(Duration time) const {
+  const auto silent_ms = std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
+  return Status(Code::kTimedOut, base::format("{} has been silent for {} ms", name_, silent_ms))
+      .with_peer(name_)
+      .with_advice(
+          "its process is stopped or overloaded, or the network to it is cut; AgentOptions::peer_timeout of "
+          "this agent says how long silence may last");
 }
 
 // The answer to no ping. What waits to be sent is a sign, too, and this one would only wait behind it.

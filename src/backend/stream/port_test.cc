@@ -470,20 +470,52 @@ TEST(StreamPort, ASupersededSessionIsDead) {
   EXPECT_EQ(pair.a->done.size(), 1u);
 }
 
-TEST(StreamPort, AStoppedPeerIsReportedWithinThreeHeartbeats) {
+/// Only `a` is turned, until `done`.
+void pass_while_b_stands(Pair& pair, const std::function<bool()>& done) {
+  const Instant stopped = pair.now;
+  while (!done() && pair.now < stopped + std::chrono::seconds(10)) {
+    pair.a->collect(pair.now);
+    pair.now = std::max(pair.now + std::chrono::microseconds(100),
+                        std::min(pair.a->port->next_deadline(), pair.now + std::chrono::milliseconds(20)));
+  }
+}
+
+TEST(StreamPort, AStoppedPeerIsReportedWithinThreeHeartbeatsAndItsPathGoesOnWithIt) {
   Pair pair;
   pair.connect();
   const Piece piece{pair.a->memory.data(), 0, 8};
   const Chunk chunk = pair.chunk(Operation::kWrite, {&piece, 1}, 1);
   pair.to_b->submit({&chunk, 1}, pair.now);
   const Instant stopped = pair.now;
-  while (pair.a->down.empty() && pair.now < stopped + std::chrono::seconds(5)) {
-    pair.a->collect(pair.now);
-    pair.now = std::max(pair.now + std::chrono::microseconds(100),
-                        std::min(pair.a->port->next_deadline(), pair.now + std::chrono::milliseconds(20)));
-  }
-  ASSERT_FALSE(pair.a->down.empty());
+  pass_while_b_stands(pair, [&] { return !pair.a->silent.empty(); });
+  ASSERT_FALSE(pair.a->silent.empty());
   EXPECT_LE(pair.now - stopped, std::chrono::milliseconds(800));
+  EXPECT_EQ(pair.a->silent[0].scope(), Scope::kPath);
+  EXPECT_NE(pair.a->silent[0].message().find("b has been silent for"), std::string_view::npos);
+  pass_while_b_stands(pair, [&] { return pair.now >= stopped + std::chrono::seconds(4); });
+  EXPECT_TRUE(pair.a->down.empty());
+  EXPECT_TRUE(pair.a->done.empty());
+  EXPECT_EQ(pair.a->silent.size(), 1U) << "it is told once";
+  // b goes on. It has heard nothing meanwhile, but that is one interval.
+  EXPECT_TRUE(pair.run([&] { return pair.a->heard == 1 && pair.a->done.size() == 1; }));
+  EXPECT_TRUE(pair.a->done.at(0).second.ok());
+  EXPECT_TRUE(pair.a->down.empty());
+  EXPECT_TRUE(pair.b->down.empty());
+}
+
+TEST(StreamPort, AStoppedPeerIsGivenUpAfterPeerTimeout) {
+  Pair pair;
+  pair.connect();
+  const Piece piece{pair.a->memory.data(), 0, 8};
+  const Chunk chunk = pair.chunk(Operation::kWrite, {&piece, 1}, 1);
+  pair.to_b->submit({&chunk, 1}, pair.now);
+  const Instant stopped = pair.now;
+  pass_while_b_stands(pair, [&] { return !pair.a->down.empty(); });
+  ASSERT_FALSE(pair.a->down.empty());
+  EXPECT_GE(pair.now - stopped, pair.a->context->peer_timeout - pair.a->context->heartbeat);
+  EXPECT_LE(pair.now - stopped, pair.a->context->peer_timeout + std::chrono::milliseconds(50));
+  EXPECT_EQ(pair.a->down[0].scope(), Scope::kPeer);
+  EXPECT_EQ(pair.a->down[0].code(), Code::kTimedOut) << "no proof of a death";
   EXPECT_NE(pair.a->down[0].message().find("b has been silent for"), std::string_view::npos);
   EXPECT_EQ(pair.a->done.size(), 1u);
 }
@@ -541,7 +573,7 @@ TEST(StreamPort, OneThatIsAwaitedByOthersMeansIsJudgedAsABusyOne) {
     pair.to_b->set_awaited(true, pair.now);
     pair.to_b->set_awaited(awaited, pair.now);
     const Instant stopped = pair.now;
-    for (pair.a->collect(pair.now); pair.a->down.empty(); pair.a->collect(pair.now)) {  // Asleep but for its deadlines.
+    for (pair.a->collect(pair.now); pair.a->silent.empty(); pair.a->collect(pair.now)) {  // Asleep but for deadlines.
       pair.now = std::max(pair.now + std::chrono::microseconds(100), pair.a->port->next_deadline());
       ASSERT_LT(pair.now, stopped + std::chrono::seconds(5));
     }

@@ -83,6 +83,12 @@ struct Side {
         down.push_back(event.status);
         refused = event.refused;
         break;
+      case PortEvent::Kind::kPathSilent:
+        silent.push_back(event.status);
+        break;
+      case PortEvent::Kind::kPathHeard:
+        ++heard;
+        break;
     }
   }
 
@@ -95,7 +101,8 @@ struct Side {
   std::vector<std::pair<std::uint64_t, Status>> done;
   std::vector<std::string> messages;
   std::vector<std::pair<std::uint64_t, std::uint32_t>> arrivals;
-  std::vector<Status> down;
+  std::vector<Status> down, silent;
+  int heard = 0;         ///< How often after a silence.
   bool refused = false;  ///< Of the last path that went down.
   std::string peer;
   base::Id128 session;

@@ -48,6 +48,23 @@ TEST_F(Heartbeat, AStoppedPeerIsToldInThreeWhileAChunkIsUnderWay) {
   EXPECT_EQ(outcome(1).cause().code(), Code::kTimedOut) << outcome(1).to_string();  // Silence is no proof of death.
 }
 
+TEST_F(Heartbeat, ASilenceIsToldWithThePathAndTheChunkEndsWellAfterIt) {
+  peer_timeout = std::chrono::seconds(5);
+  start();
+  connect();
+  settle();
+  fabric.hold = true;
+  ASSERT_EQ(write(1).taken, 1u);
+  until_told(std::chrono::seconds(2));
+  EXPECT_EQ(a->silences, 1);
+  EXPECT_TRUE(a->down.empty());
+  fabric.hold = false;
+  fabric.deliver();
+  ASSERT_TRUE(run([&] { return is_done(1) && a->heard == 1; }));
+  EXPECT_TRUE(outcome(1).ok()) << outcome(1).to_string();
+  EXPECT_TRUE(a->down.empty());
+}
+
 TEST_F(Heartbeat, ALongSilenceBeforeTheChunkDoesNotCount) {
   start();
   connect();

@@ -237,6 +237,12 @@ bool VerbsPort::translate(PortEvent& event, PortEvent& out) {
     case PortEvent::Kind::kPathDown:
       path->go_down(event.status, event.refused);
       break;
+    case PortEvent::Kind::kPathSilent:
+    case PortEvent::Kind::kPathHeard:
+      out.kind = event.kind;
+      out.path = path;
+      out.status = event.status;
+      return true;
     case PortEvent::Kind::kMessage: {
       const std::size_t head = path->on_message(event.bytes, now_);
       if (head == 0) break;

@@ -40,7 +40,8 @@ struct SideGpus {
 /// An agent's worth of things around a port, and what the port reported.
 struct Side {
   Side(MockFabric& fabric, stream::MemorySwitch& network, const std::string& name, std::vector<std::string> devices,
-       const VerbsOptions& options, std::uint64_t seed, SideGpus its_gpus = {}, std::uint64_t host = 0)
+       const VerbsOptions& options, std::uint64_t seed, SideGpus its_gpus = {}, std::uint64_t host = 0,
+       Duration peer_timeout = std::chrono::milliseconds(750))
       : gpus(std::move(its_gpus)),
         verbs(std::make_shared<MockVerbs>(fabric)),
         memory(kMemory, std::byte{0xee}),
@@ -54,6 +55,7 @@ struct Side {
                                                 .rng = base::Rng(seed),
                                                 .security = Security::kNone,
                                                 .heartbeat = std::chrono::milliseconds(250),
+                                                .peer_timeout = peer_timeout,
                                                 .clock = Clock::steady()});
     std::vector<std::shared_ptr<Nic>> nics;
     for (const std::string& device : devices) nics.push_back(open(fabric, device, options, nics));
@@ -142,6 +144,14 @@ struct Side {
       case PortEvent::Kind::kPathDown:
         down.push_back(event.status);
         break;
+      case PortEvent::Kind::kPathSilent:
+        EXPECT_EQ(event.path, up);
+        ++silences;
+        break;
+      case PortEvent::Kind::kPathHeard:
+        EXPECT_EQ(event.path, up);
+        ++heard;
+        break;
       case PortEvent::Kind::kArrival:
         arrivals.emplace_back(event.transfer, event.chunk);
         break;
@@ -170,6 +180,7 @@ struct Side {
   std::vector<std::pair<std::uint64_t, std::uint32_t>> arrivals;  ///< Transfer and chunk.
   std::vector<std::uint64_t> uncounted;                           ///< Transfers.
   std::vector<std::string> messages;
+  int silences = 0, heard = 0;
   std::vector<Status> down;
   base::Id128 session;
   Path* up = nullptr;
@@ -181,8 +192,8 @@ struct Side {
 class VerbsPair : public ::testing::Test {
  protected:
   void start(std::vector<std::string> a_devices = {"mock0"}, std::vector<std::string> b_devices = {"mock1"}) {
-    a = std::make_unique<Side>(fabric, network, "a", a_devices, options, 11, a_gpus, a_host);
-    b = std::make_unique<Side>(fabric, network, "b", b_devices, options, 22, b_gpus, b_host);
+    a = std::make_unique<Side>(fabric, network, "a", a_devices, options, 11, a_gpus, a_host, peer_timeout);
+    b = std::make_unique<Side>(fabric, network, "b", b_devices, options, 22, b_gpus, b_host, peer_timeout);
   }
   void TearDown() override {
     a.reset();
@@ -313,6 +324,7 @@ class VerbsPair : public ::testing::Test {
   MockFabric fabric{{"mock0", "mock1", "mock2", "mock3"}};
   stream::MemorySwitch network;
   VerbsOptions options;
+  Duration peer_timeout = std::chrono::milliseconds(750);  ///< Three heartbeats: who falls silent is given up at once.
   SideGpus a_gpus, b_gpus;
   std::uint64_t a_host = 1, b_host = 2;
   std::unique_ptr<Side> a, b;

@@ -47,7 +47,7 @@ inline constexpr std::size_t kWordsMax = 4096;                          ///< For
 inline constexpr std::size_t kPieceMin = 16 * 1024;                     ///< Smaller pieces are sent together.
 inline constexpr std::size_t kChecksMax = 256;                          ///< Words that wait; no more questions then.
 inline constexpr std::uint32_t kMailboxWindow = 256;                    ///< Messages of one peer on their way to here.
-inline constexpr int kPartsAtOnce = 4;                                  ///< Of large messages, sent to one peer in one turn.
+inline constexpr int kPartsAtOnce = 4;  ///< Of large messages, sent to one peer in one turn.
 
 /// Of a peer: compares equal for handles of one incarnation.
 inline const void* source_of(const Peer& peer) { return core_of(peer).get(); }

@@ -55,6 +55,7 @@ struct Calls::Incoming final : Listener {
   void on_matched(Receive& its) override {
     calls->job_bytes_ += its.got.bytes;
     calls->open_one_ = nullptr;
+    is_matched = true;
     calls->soon([calls = calls](Instant now) { calls->take_in(now); });
   }
   void on_end(Operation& operation) override {
@@ -62,7 +63,13 @@ struct Calls::Incoming final : Listener {
     calls->soon([this](Instant now) { calls->on_in_end(*this, now); });
   }
 
+  bool is(const void* source, std::uint64_t id) const {
+    return is_matched && source_of(receive.from) == source && receive.got.tag == id;
+  }
+
   Calls* calls = nullptr;
+  bool is_matched = false;     ///< Its caller is known; arguments may still come.
+  bool is_taken_back = false;  ///< Its caller waits no more.
   Receive receive;
 };
 
@@ -316,6 +323,7 @@ void Calls::begin_job(std::unique_ptr<Incoming> incoming, std::shared_ptr<const 
   const std::uint64_t wait = incoming->receive.got.extra;
   constexpr std::uint64_t kLongest = std::uint64_t{1} << 50;  // 35 years.
   if (wait != 0 && wait < kLongest) job->deadline = now + std::chrono::microseconds(wait);
+  job->cancelled.store(incoming->is_taken_back, std::memory_order_relaxed);
   job->incoming = std::move(incoming);
   job->handler = std::move(handler);
   jobs_.emplace(JobKey{source_of(job->from), job->id}, job);
@@ -382,10 +390,13 @@ Result<CallAnswer> Calls::run(const Job& job, Instant now) {
   }
 }
 
-/// One that runs is told and goes on; its answer comes all the same.
+/// One that runs is told and goes on; its answer comes all the same. Word of it may overtake arguments, which are bulk.
 void Calls::take_back(const void* source, std::uint64_t id) {
   const auto found = jobs_.find({source, id});
-  if (found != jobs_.end()) found->second->cancelled.store(true, std::memory_order_relaxed);
+  if (found != jobs_.end()) return found->second->cancelled.store(true, std::memory_order_relaxed);
+  for (const auto& incoming : incoming_) {
+    if (incoming->is(source, id)) incoming->is_taken_back = true;
+  }
 }
 
 void Calls::finish(const Job& job, Result<CallAnswer> result, Instant now) {

@@ -25,7 +25,7 @@ class BulkPace {
   static constexpr std::uint64_t kSmallStep = 16 * 1024;
   static constexpr std::uint64_t kMiddleStep = 64 * 1024;
   static constexpr Duration kSmallFor = std::chrono::microseconds(500);
-  static constexpr Duration kMiddleFor = std::chrono::milliseconds(20);
+  static constexpr Duration kMiddleFor = std::chrono::milliseconds(3);
 
   /// A small operation came or went.
   void note_small(Instant now) {

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Round trips of 8 bytes between two ranks, alone and beside messages of 64 MiB that rank 0 sends to rank 1.
+
+    hawser run -n 2 -- python bench/beside_bulk.py [--messages 30]
+
+Prints microseconds of round trips (p50, p90, p99), and the rate of the large messages with and without them. Two of
+the large messages are under way at any time.
+"""
+
+import argparse
+import time
+
+import numpy as np
+
+import hawser
+
+LARGE = 64 << 20
+BULK, PING, PONG = 9, 1, 2
+
+
+class Bulk:
+    """Keeps two large messages under way until `count` went."""
+
+    def __init__(self, world, count):
+        self.world, self.left = world, count
+        self.buffers = [np.ones(LARGE, np.uint8) for _ in range(2)]
+        self.under_way = {}
+
+    def begin(self, place):
+        x = self.buffers[place]
+        self.left -= 1
+        sends = self.world.rank == 0
+        self.under_way[place] = self.world.isend(x, 1, tag=BULK) if sends else self.world.irecv(x, source=0, tag=BULK)
+
+    def go_on(self):
+        for place, handle in list(self.under_way.items()):
+            if handle.done():
+                handle.wait(1)
+                del self.under_way[place]
+        for place in range(2):
+            if self.left > 0 and place not in self.under_way:
+                self.begin(place)
+
+    def is_over(self):
+        return self.left == 0 and not self.under_way
+
+    def run(self):
+        while not self.is_over():
+            self.go_on()
+
+
+def round_trips(world, is_over, between=lambda: None):
+    """Seconds of each, sorted. Rank 0 says in each ping whether it is the last."""
+    word, times = np.zeros(8, np.uint8), []
+    while word[0] == 0:
+        between()
+        if world.rank == 0:
+            word[0] = is_over(len(times))
+            begin = time.perf_counter()
+            world.send(word, 1, tag=PING)
+            world.recv(word, source=1, tag=PONG)
+            times.append(time.perf_counter() - begin)
+        else:
+            world.recv(word, source=0, tag=PING)
+            world.send(word, 0, tag=PONG)
+    return sorted(times)
+
+
+def show(world, what, times):
+    if world.rank == 0:
+        p50, p90, p99 = (times[int(len(times) * part)] * 1e6 for part in (0.5, 0.9, 0.99))
+        print(f"{what}: {len(times)} round trips, p50 {p50:.0f} us, p90 {p90:.0f} us, p99 {p99:.0f} us", flush=True)
+
+
+def rate(world, what, count, begin):
+    if world.rank == 0:
+        print(f"{what}: {count * LARGE / (time.perf_counter() - begin) / 1e9:.2f} GB/s", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--messages", type=int, default=30, help="large messages in each part")
+    count = parser.parse_args().messages
+    world = hawser.World.open(timeout=60)
+    round_trips(world, lambda done: done >= 50)
+    show(world, "alone", round_trips(world, lambda done: done >= 2000))
+    bulk, begin = Bulk(world, count), time.perf_counter()
+    show(world, "beside bulk", round_trips(world, lambda _: bulk.is_over(), bulk.go_on))
+    bulk.run()
+    rate(world, "bulk beside them", count, begin)
+    world.barrier()
+    bulk, begin = Bulk(world, count), time.perf_counter()
+    bulk.run()
+    world.barrier()
+    rate(world, "bulk alone", count, begin)
+    world.shutdown(30)
+
+
+if __name__ == "__main__":
+    main()

@@ -187,6 +187,22 @@ TEST(Net, AResetLosesWhatIsOnItsWay) {
   EXPECT_EQ(pair.send(0, first), 0U);
 }
 
+TEST(Net, AfterAResetNothingComesFromOneThatDoesNotKnowOfIt) {
+  Pair pair;
+  pair.connect();
+  pair.net.fabric().set_link(1, 0, {.latency = milliseconds(5)});  // The sender hears of the reset late.
+  std::string lost = "lost", late = "late";
+  pair.send(0, lost);
+  pair.net.reset(pair.net.between(0, 1).at(0));
+  pair.world.run_for(milliseconds(1));
+  EXPECT_EQ(pair.send(0, late), late.size());
+  pair.world.run_for(milliseconds(1));
+  Moved last;
+  const std::string got = pair.receive(1, &last);
+  EXPECT_EQ(got.find("late"), std::string::npos) << "nothing comes behind what was lost";
+  EXPECT_TRUE(last.closed);
+}
+
 TEST(Net, AHalfCloseLeavesTheOtherWay) {
   Pair pair;
   pair.connect();

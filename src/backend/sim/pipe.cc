@@ -76,6 +76,8 @@ void Pipe::arrive() {
     if (on_lost) on_lost();
     return;
   }
+  // Its sender does not know of the reset yet. What was on its way before is lost, so nothing behind it counts.
+  if (receiver_failed_) return on_way_.pop_front();
   take(on_way_.front());
   on_way_.pop_front();
   if (on_readable) on_readable();
@@ -153,7 +155,7 @@ void Pipe::strand(const Status& why) {
 
 void Pipe::let_go() {
   held_ = false;
-  while (!on_way_.empty() && !blackhole_) {
+  while (!on_way_.empty() && !blackhole_ && !receiver_failed_) {
     take(on_way_.front());
     on_way_.pop_front();
   }

@@ -294,7 +294,8 @@ void StreamPath::lose(unsigned index, const Status& why) {
 std::size_t StreamPath::hear_last_words(unsigned index, int steps) {
   Lane& lane = lanes_[index];
   std::size_t bytes = 0;
-  for (int step = 0; step < steps && lane.stream != nullptr && machine_->wants(index); ++step) {
+  for (int step = 0; step < steps && (phase_ == Phase::kUp || phase_ == Phase::kHearing); ++step) {
+    if (lane.stream == nullptr || !machine_->wants(index)) break;
     const std::size_t count = machine_->landing(index, shared_.parts, kControlStep);
     const Moved moved = lane.stream->receive({shared_.parts.data(), count});
     shared_.watch.count(moved.bytes);

@@ -29,7 +29,7 @@ inline constexpr PlantedBug kPlantedBugs[] = {
      sim::Mode::kMapped,
      {"is of no collective of this world", "other bytes", "nobody noticed"}},
     {Planted::kFetchedIsTaken, "fetched_is_taken", sim::Mode::kMapped, {"torn", "other bytes"}},
-    {Planted::kGoneUntold, "gone_untold", sim::Mode::kStream, {"though a letter waits"}, 7000},
+    {Planted::kGoneUntold, "gone_untold", sim::Mode::kStream, {"though a letter waits"}, 9000},
     {Planted::kAskedKept, "asked_kept", sim::Mode::kStream, {"has not ended", "it was answered before"}},
     {Planted::kEarlyWordsLost,
      "early_words_lost",

@@ -1,5 +1,6 @@
 #include "sim/simulation.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -243,7 +244,18 @@ class Simulation {
     if (!judge_.failed()) listen();
   }
 
+  /// Who is suspect is asked at each heartbeat, until it answers or its time is over.
+  bool has_suspects() const {
+    return std::ranges::any_of(theater_->lives(), [](const auto& life) {
+      if (!life->alive) return false;
+      const AgentCounters counters = life->agent.counters();
+      return std::ranges::any_of(counters.peers, [](const auto& peer) { return peer.state == "suspect"; });
+    });
+  }
+
   void listen() {
+    const Instant decided = universe_.world.now() + 2 * settings_.peer_timeout;
+    while (has_suspects() && universe_.world.now() < decided) universe_.world.run_for(milliseconds(10));
     std::vector<std::uint64_t> before;
     for (std::size_t node = 0; node < theater_->nodes(); ++node) {
       before.push_back(universe_.world.sends(static_cast<std::uint32_t>(node)));

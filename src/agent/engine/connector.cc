@@ -293,7 +293,8 @@ void Connector::open_beside(Session& session, Instant now) {
     return each.up && each.silent && !uses_.ports.traits(each.backend).same_host_only;
   });
   if (silent == session.paths.end()) return;
-  uses_.opener.open(session, silent->backend, session.suspect_until, now, silent->session);
+  const base::Id128 superseded = silent->session;  // The new path may move the others.
+  uses_.opener.open(session, silent->backend, session.suspect_until, now, superseded);
 }
 
 /// The peer has dropped the path in whose place this one was opened.

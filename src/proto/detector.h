@@ -37,7 +37,7 @@ struct DetectorAction {
     kSuspect = 3,  ///< And send a ping.
   };
   Kind kind = Kind::kNone;
-  std::uint64_t nonce = 0;             ///< Of the ping.
+  std::uint64_t nonce = 0;             ///< The number that the ping carries and its answer repeats.
   Duration silent = Duration::zero();  ///< kSuspect, kFailed: how long nothing was heard.
 };
 

@@ -37,7 +37,7 @@ class Rounds {
     }
     return one;
   }
-  /// What is handed on is a place's blocks of all hosts.
+  /// Here a rank hands on, for each place, the blocks that all hosts have of that place.
   Exchange within_host(std::uint32_t distance) const {
     const std::uint32_t size = grid_.ranks_of_host(), from = before(place_, distance, size);
     Exchange one{.to = grid_.rank(host_, (place_ + distance) % size), .from = grid_.rank(host_, from)};
@@ -81,10 +81,6 @@ std::vector<Load> loads_of(const std::vector<std::uint32_t>& ranks, const Blocks
   return all;
 }
 
-const Load* load_at(const std::vector<Load>& loads, std::size_t number) {
-  return number < loads.size() ? &loads[number] : nullptr;
-}
-
 /// The most elements that one load brings of those that are counted.
 template <typename Count>
 std::uint64_t most_of(const std::vector<std::vector<Load>>& all, Count count) {
@@ -100,6 +96,17 @@ class Mover {
   Mover(Schedule& schedule, const Blocks& blocks, Buffer buffer)
       : schedule_(schedule), blocks_(blocks), buffer_(buffer) {}
 
+  /// One exchange, in as many rounds as it has loads: `take` receives one and puts it where it belongs.
+  template <typename Take>
+  void exchange(const std::vector<Load>& sent, std::uint32_t to, std::uint64_t staged_at,
+                const std::vector<Load>& received, Take take) {
+    for (std::size_t part = 0; part < std::max(sent.size(), received.size()); ++part) {
+      if (part < sent.size()) stage(sent[part], staged_at);  // At the end of the round before.
+      schedule_.end_round();
+      if (part < sent.size()) send(sent[part], to, staged_at);
+      if (part < received.size()) take(received[part]);
+    }
+  }
   void stage(const Load& load, std::uint64_t at) {
     for (const std::uint32_t rank : load.staged) {
       const Slice block = blocks_.slice(buffer_, rank);
@@ -181,15 +188,10 @@ void all_gather_pat(Schedule& schedule, const Grid& grid, std::uint32_t rank, co
   const std::uint64_t in = schedule.take_scratch(most_of(received, staged));
   Mover mover(schedule, blocks, buffer);
   for (std::size_t i = 0; i < rounds.all().size(); ++i) {
-    for (std::size_t part = 0; part < std::max(sent[i].size(), received[i].size()); ++part) {
-      const Load* const to_send = load_at(sent[i], part);
-      const Load* const to_come = load_at(received[i], part);
-      if (to_send != nullptr) mover.stage(*to_send, out);  // At the end of the round before.
-      schedule.end_round();
-      if (to_send != nullptr) mover.send(*to_send, rounds.all()[i].to, out);
-      if (to_come != nullptr) mover.receive(*to_come, rounds.all()[i].from, in);
-      if (to_come != nullptr) mover.unstage(*to_come, in);
-    }
+    mover.exchange(sent[i], rounds.all()[i].to, out, received[i], [&](const Load& load) {
+      mover.receive(load, rounds.all()[i].from, in);
+      mover.unstage(load, in);
+    });
   }
   schedule.end_round();
 }
@@ -208,15 +210,10 @@ void reduce_scatter_pat(Schedule& schedule, const Grid& grid, std::uint32_t rank
       schedule.take_scratch(most_of(received, [](const Load& load) { return load.staged_count + load.alone_count; }));
   Mover mover(schedule, blocks, buffer);
   for (std::size_t i = rounds.all().size(); i-- > 0;) {
-    for (std::size_t part = 0; part < std::max(sent[i].size(), received[i].size()); ++part) {
-      const Load* const to_send = load_at(sent[i], part);
-      const Load* const to_come = load_at(received[i], part);
-      if (to_send != nullptr) mover.stage(*to_send, out);
-      schedule.end_round();
-      if (to_send != nullptr) mover.send(*to_send, rounds.all()[i].from, out);
-      if (to_come != nullptr) mover.receive_apart(*to_come, rounds.all()[i].to, in);
-      if (to_come != nullptr) mover.combine(*to_come, in);
-    }
+    mover.exchange(sent[i], rounds.all()[i].from, out, received[i], [&](const Load& load) {
+      mover.receive_apart(load, rounds.all()[i].to, in);
+      mover.combine(load, in);
+    });
   }
   schedule.end_round();
 }

@@ -58,7 +58,8 @@ void all_gather_pat(Schedule& schedule, const Grid& grid, std::uint32_t rank, co
 /// commute.
 void reduce_scatter_pat(Schedule& schedule, const Grid& grid, std::uint32_t rank, const Blocks& blocks, Buffer buffer,
                         std::uint64_t element_bytes);
-/// For blocks of so many bytes each. The same for all ranks, and a sum of the model's values.
+/// What the model says that PAT takes for blocks of `block_bytes` bytes each, in nanoseconds. All ranks compute the
+/// same. It is a sum of the model's values, so that they can be fitted to measured times.
 double cost_of_pat(const Grid& grid, double block_bytes, bool combines, const CostModel& model);
 
 }  // namespace hawser::schedule

@@ -28,7 +28,7 @@ struct Traffic {
   std::uint64_t elements = 0;  ///< Sent by the rank that sends most,
   std::uint64_t leave = 0;     ///< and from its host to others, by all of the ranks of host 0.
   std::size_t rounds = 0;      ///< With messages, at the rank that has most.
-  std::size_t far_rounds = 0;  ///< The same with messages to other hosts.
+  std::size_t far_rounds = 0;  ///< Rounds in which that rank sends to other hosts.
   std::uint64_t scratch = 0;
 };
 
@@ -104,7 +104,7 @@ TEST(Pat, WhatIsStagedDoesNotGrowWithTheWorld) {
     EXPECT_EQ(traffic(call_of(Operation::kAllGather, {}, size, 1 << 20), Algorithm::kPat).scratch, 0U)
         << "large blocks go from where they lie";
   }
-  // What is combined waits beside a copy of the input.
+  // A rank keeps what it is about to combine beside a copy of its input.
   const Call call = call_of(Operation::kReduceScatter, {}, 64, kPatBytes / 4);
   EXPECT_LE(traffic(call, Algorithm::kPat).scratch * 4, 64 * kPatBytes + kPatBytes);
   EXPECT_GE(traffic(call, Algorithm::kCirculant).scratch * 4, (64 + 32) * kPatBytes);

@@ -61,8 +61,8 @@ Duration Chaos::span(std::int64_t short_us, std::int64_t long_us) {
   return microseconds(rng_.chance(0.75) ? rng_.range(short_us, short_us * 20) : rng_.range(short_us * 20, long_us));
 }
 
-/// Of a link or a process. Where that is what the run is about: a tenth of peer_timeout to twice of it, which is 0.5 to
-/// 10 s of what users have.
+/// How long a fault silences a link or a process. In runs about silence it draws a tenth of peer_timeout to twice of
+/// it: with users' peer_timeout of 5 s that is 0.5 to 10 s.
 Duration Chaos::silence(std::int64_t short_us, std::int64_t long_us) {
   if (!theater_.settings().cuts) return span(short_us, long_us);
   const std::int64_t patience = theater_.settings().peer_timeout.count();

@@ -78,7 +78,7 @@ class Judge {
   /// How long a host stood still or slow: added to its bounds.
   void excuse(const Life& life, Duration span);
   enum class Harm : std::uint8_t {
-    kDelays,    ///< What is on its way between them comes late.
+    kDelays,    ///< Bytes that one sends to the other come late.
     kSilences,  ///< They do not hear each other, and where that lasts too long they give each other up.
     kCutsOff,   ///< They may give each other up.
   };

@@ -244,7 +244,7 @@ class Simulation {
     if (!judge_.failed()) listen();
   }
 
-  /// Who is suspect is asked at each heartbeat, until it answers or its time is over.
+  /// Whether an agent takes a peer for suspect. It asks such a peer at each heartbeat, so it is not silent.
   bool has_suspects() const {
     return std::ranges::any_of(theater_->lives(), [](const auto& life) {
       if (!life->alive) return false;

@@ -132,9 +132,7 @@ class Machine {
   ControlNews take_news(bool is_over = false);
   /// A goodbye came, and messages that were sent before it did not.
   bool awaits_words() const { return news_.bye && !is_bye_due(*news_.bye); }
-  bool has_news(bool is_over = false) const {
-    return news_.ping || news_.pong || news_.renewal || (news_.bye && (is_over || is_bye_due(*news_.bye)));
-  }
+  bool has_news() const { return news_.ping || news_.pong || news_.renewal || (news_.bye && is_bye_due(*news_.bye)); }
 
   /// See Port::region_quiet.
   bool region_quiet(std::uint32_t index, std::uint32_t generation) {
@@ -191,7 +189,7 @@ class Machine {
   std::array<std::uint32_t, kStreamsMax> data_tag_ = {};  ///< Of the DATA frame whose payload is coming.
   MessagesOut messages_out_;
   MessagesIn messages_in_;
-  /// What is coming on stream 0, and on the stream of bulk messages.
+  /// The message that a stream is bringing: one for stream 0, one for the stream of bulk messages.
   struct Incoming {
     MessageBuffer buffer;
     Piece place;

@@ -358,7 +358,7 @@ TEST(Machine, AGoodbyeWaitsForBulkMessages) {
   ASSERT_TRUE(deliver(end.machine, 0, drain(peer.machine, 0)).ok());
   EXPECT_TRUE(peer.machine.has_last_words()) << "the message is on the other stream";
   EXPECT_FALSE(end.machine.has_news());
-  EXPECT_TRUE(end.machine.has_news(true)) << "once no more can come it need not wait";
+  EXPECT_TRUE(end.machine.awaits_words());
   EXPECT_FALSE(end.machine.take_news().bye.has_value());
   ASSERT_TRUE(deliver(end.machine, 1, drain(peer.machine, 1)).ok());
   EXPECT_FALSE(peer.machine.has_last_words());
@@ -366,25 +366,40 @@ TEST(Machine, AGoodbyeWaitsForBulkMessages) {
   const ControlNews news = end.machine.take_news();
   ASSERT_TRUE(news.bye.has_value());
   EXPECT_EQ(news.bye->reason, "closed");
-  EXPECT_FALSE(end.machine.has_news(true));
+  EXPECT_FALSE(end.machine.has_news());
+  EXPECT_FALSE(end.machine.awaits_words());
 }
+
+TEST(Machine, AGoodbyeWaitsForNothingOnceNoMoreCanCome) {
+  End end, peer;
+  ASSERT_TRUE(peer.machine.send(Priority::kBulk, base::as_bytes("bulk"), {}));
+  peer.machine.bye(Code::kDisconnected, "closed");
+  ASSERT_TRUE(deliver(end.machine, 0, drain(peer.machine, 0)).ok());
+  EXPECT_FALSE(end.machine.take_news().bye.has_value());
+  EXPECT_TRUE(end.machine.take_news(true).bye.has_value());
+}
+
+/// A write that waits for a stream of bulk.
+struct LargeWrite {
+  static constexpr std::size_t kSize = 8192;
+  LargeWrite(End& from, const End& to) {
+    const Chunk chunk{.cookie = 1, .target = from.machine.bind(to.ref()), .pieces = {&piece, 1}, .bytes = kSize};
+    EXPECT_EQ(from.machine.submit({&chunk, 1}), 1U);
+  }
+  std::vector<std::byte> source = std::vector<std::byte>(kSize);
+  Piece piece{source.data(), 0, kSize};
+};
 
 TEST(Machine, NothingBeginsAfterAGoodbye) {
   End end, peer;
-  std::vector<std::byte> source(8192);
-  const Piece piece{source.data(), 0, source.size()};
-  const Chunk chunk{.cookie = 1, .target = peer.machine.bind(end.ref()), .pieces = {&piece, 1}, .bytes = source.size()};
-  ASSERT_EQ(peer.machine.submit({&chunk, 1}), 1U);
+  const LargeWrite write(peer, end);
   peer.machine.bye(Code::kDisconnected, "closed");
   EXPECT_TRUE(drain(peer.machine, 1).empty());
 }
 
 TEST(Machine, BulkMessagesLeaveChunksTheirTurn) {
   End end, peer;
-  std::vector<std::byte> source(8192);
-  const Piece piece{source.data(), 0, source.size()};
-  const Chunk chunk{.cookie = 1, .target = peer.machine.bind(end.ref()), .pieces = {&piece, 1}, .bytes = source.size()};
-  ASSERT_EQ(peer.machine.submit({&chunk, 1}), 1U);
+  const LargeWrite write(peer, end);
   const std::vector<std::byte> message(kMessagesAhead / 8);
   for (int i = 0; i < 9; ++i) {
     ASSERT_TRUE(peer.machine.send(Priority::kBulk, message, {}));
@@ -397,7 +412,7 @@ TEST(Machine, BulkMessagesLeaveChunksTheirTurn) {
     if (i < 8) {
       EXPECT_EQ(size, message.size() + wire::lead_size(wire::kAheadSize)) << i;
     } else {
-      EXPECT_GT(size, message.size() + source.size()) << "the chunk goes before this message";
+      EXPECT_GT(size, message.size() + LargeWrite::kSize) << "the chunk goes before this message";
     }
   }
 }

@@ -26,10 +26,14 @@ std::vector<Way> ways() {
           {"verbs", "verbs", false},           {"verbs_cable", "verbs", false, false, "rxe0", "rxe1"}};
 }
 
+Duration Way::peer_timeout(Duration wanted) const {
+  return backend == "verbs" ? std::max(wanted, kEmulatedTimeout) : wanted;
+}
+
 Here::Here(const Way& way, const AgentOptions& its_options) : way_(way) {
   AgentOptions options = its_options;
   if (options.backends.empty()) options.backends = {way.spec_here()};
-  if (way.backend == "verbs") options.peer_timeout = std::max(options.peer_timeout, kEmulatedTimeout);
+  options.peer_timeout = way.peer_timeout(options.peer_timeout);
   options.driven = true;
   options.adopt = way.adopts;
   driver_.emplace(must(Driver::start()));

@@ -42,6 +42,8 @@ struct Way {
   BackendSpec spec_here() const {
     return {backend, devices_here.empty() ? Params() : Params{{"devices", devices_here}}};
   }
+  /// What an agent gets where a test wants `wanted`: an emulated machine is too slow for less than some seconds.
+  Duration peer_timeout(Duration wanted) const;
 };
 /// So that GoogleTest prints a name, not bytes.
 inline void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }

@@ -229,7 +229,7 @@ Result<CostEstimate> RequestCore::estimate() {
 Status RequestCore::release() {
   if (!core->need_home("release_xfer_req").ok()) {  // Nothing of it is in this process, and its locks are the parent's.
     released.store(true, std::memory_order_release);
-    finished.store(false, std::memory_order_release);
+    set_finished(false);
     return {};
   }
   const std::lock_guard lock(mutex);

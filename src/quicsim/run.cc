@@ -93,8 +93,20 @@ class Simulation {
     begin_calm();
     world_.run_until(world_.now() + kCalmMax, [this] { return is_stopped() || is_settled(); });
     if (judge_.failed()) return;
-    if (!judge_.is_settled()) return judge_.fail("all is calm, and still: " + judge_.unsettled());
+    if (!judge_.is_settled()) return judge_.fail("all is calm, and still: " + judge_.unsettled() + conditions());
     check_end();
+  }
+
+  /// Of all connections that are up.
+  std::string conditions() const {
+    std::string all;
+    for (const auto& host : hosts_) {
+      for (const auto& line : host->lines()) {
+        const std::string one = line->connection().condition();
+        if (!one.empty()) all += "\n  " + line->name() + ": " + one;
+      }
+    }
+    return all;
   }
 
   bool is_stopped() {

@@ -58,6 +58,7 @@ struct Realm {
   std::vector<std::optional<Shrunk>> shrunk;  ///< By rank.
   std::set<Code> disturbances;                ///< How its collectives may end though nobody failed.
   std::optional<Instant> doomed;              ///< When a collective first ended badly, or a rank died.
+  std::optional<Instant> bereft;              ///< When a rank died first.
   std::uint32_t size() const { return static_cast<std::uint32_t>(actors.size()); }
 };
 

@@ -114,6 +114,7 @@ void WorldJudge::on_gone(const Actor& actor) {
     const auto at = std::ranges::find(realm->actors, actor.number);
     if (at == realm->actors.end()) continue;
     Part& part = realm->parts[static_cast<std::size_t>(at - realm->actors.begin())];
+    if (!realm->bereft) realm->bereft = universe_.world.now();
     if (!std::exchange(part.is_left, true)) doom(*realm);
   }
 }
@@ -496,12 +497,13 @@ void WorldJudge::observe(Actor& actor) {
     }
     const Realm& realm = *deed->realm;
     if (!realm.doomed || has_left_alive(realm)) continue;
-    const bool is_any = deed->kind == DeedKind::kReceive && !deed->source && has_gone(realm);
+    const bool is_any = deed->kind == DeedKind::kReceive && !deed->source && realm.bereft;
     if (deed->kind != DeedKind::kCollective && !is_any) continue;
     const std::optional<Instant> knows = realm.parts[deed->rank].knows;
     const bool is_landing = is_any && may_be_landing(*deed);
     const Instant told = knows && deed->begun < *knows && !is_landing ? *knows + kAtOnce : Instant::max();
-    const Instant since = std::max(std::max(*realm.doomed, deed->begun), troubled_until_);
+    const Instant doomed = is_any ? *realm.bereft : *realm.doomed;  // A collective that ended badly ends no receive.
+    const Instant since = std::max(std::max(doomed, deed->begun), troubled_until_);
     if (now > std::min(since + kNoticeMax + actor.excused, told + actor.excused)) {
       return fail(fmt::format("{} goes on, though a rank failed or a collective ended badly {:.1f} ms before",
                               describe(*deed), std::chrono::duration<double, std::milli>(now - since).count()));
@@ -515,7 +517,7 @@ void WorldJudge::check_lost_letters() {
   std::map<const Part*, std::size_t> missing;
   for (const auto& actor : *actors_) {
     for (const auto& deed : actor->deeds) {
-      if (deed->kind != DeedKind::kSend || !deed->is_over || deed->is_cancelled) continue;
+      if (deed->kind != DeedKind::kSend || !deed->is_good) continue;  // What ended badly may have been taken back.
       const Part& part = deed->realm->parts[deed->letter.to];
       Letter later = deed->letter;
       bool is_passed = false;

@@ -694,9 +694,11 @@ Qlog::Metrics Connection::metrics() const {
 std::string Connection::condition() const {
   if (state_ != State::kUp) return {};
   const ConnectionFigures stat = library_.figures(connection_);
-  return base::format("round trip {} us, {} bytes under way, {} allowed, datagrams of {} bytes",
-                      stat.smoothed_rtt / 1000, stat.bytes_in_flight, stat.cwnd,
-                      library_.conn_get_path_max_tx_udp_payload_size(connection_));
+  std::size_t unsent = 0;
+  for (const auto& flow : flows_) unsent += flow->out.size() - flow->out_sent;
+  return base::format("round trip {} us, {} bytes under way, {} allowed, {} more wait, datagrams of {} bytes TIMER {} DUE {} room {} CLOSED {}",
+                      stat.smoothed_rtt / 1000, stat.bytes_in_flight, stat.cwnd, unsent,
+                      library_.conn_get_path_max_tx_udp_payload_size(connection_), stat.loss_detection_timer, due_.ns(), library_.conn_get_max_data_left(connection_), flows_.size());
 }
 
 }  // namespace hawser::backend::quic

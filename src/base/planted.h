@@ -134,6 +134,7 @@ enum class Planted : std::uint8_t {
   kMovesUnproven,     ///< An acceptor goes by an address that has not answered.
   kChunkMistaken,     ///< A queue gives the bytes of another chunk.
   kDueForgotten,      ///< A connection that was settled keeps its old timer.
+  kStallKept,         ///< A connection that ngtcp2 sends nothing for any more goes on.
   kCount
 };
 

@@ -158,6 +158,10 @@ void QuicJudge::check_why(std::size_t connection, Side side, const Status& why, 
     return must(talk.has_moved && is_troubled(talk, world_.now() - settings_.options.idle_timeout),
                 "and nobody has moved");
   }
+  if (says(why, "stands still")) {
+    const bool is_troubled_now = is_troubled(talk, world_.now() - settings_.options.idle_timeout);
+    return must(talk.has_moved || is_troubled_now, "though nothing was in its way");
+  }
   // What an acceptor says in the handshake is of no stream and no user (RFC 9000, section 10.2.3).
   if (says(why, "error 0xc ")) return must(far.closed != Parting::kNone, "and the peer did not close it");
   if (says(why, "does not know")) return must(talk.is_over(other_of(side)), "and the peer knows it well");

@@ -22,6 +22,7 @@ inline constexpr PlantedBug kPlantedBugs[] = {
     {Planted::kUnansweredKept, "unanswered_kept", sim::Mode::kStream, {"another address"}},
     {Planted::kMovesUnproven, "moves_unproven", sim::Mode::kStream, {"has not answered"}},
     {Planted::kChunkMistaken, "chunk_mistaken", sim::Mode::kStream, {"another byte"}},
+    {Planted::kStallKept, "stall_kept", sim::Mode::kStream, {"waits"}, 5046},
     {Planted::kDueForgotten, "due_forgotten", sim::Mode::kStream, {"again and again", "the reader waits"}},
 };
 

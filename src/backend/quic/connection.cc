@@ -21,11 +21,14 @@ namespace {
 /// Codes that both ends know, of connections and streams.
 constexpr std::uint64_t kCodeOrderly = 0;
 constexpr std::uint64_t kCodeAborted = 1;
+constexpr std::uint64_t kCodeStill = 2;
 /// `write` copies so many bytes of its caller's before it makes packets of them.
 constexpr std::size_t kTakeAtOnce = 256 * 1024;
 /// `write` copies so many bytes even while the network takes nothing. A stream that has no more than that to send goes
 /// before bulk once there is room, so a message does not wait for the bulk that `write` took before.
 constexpr std::size_t kSmallUnsent = 16 * 1024;
+/// And three probe timeouts at least: an acknowledgement may be on its way.
+constexpr Duration kStallPatience = std::chrono::milliseconds(250);
 /// What the peer may send at first in one stream; four times that in all. It grows with what is read. An acceptor's is
 /// smaller: it knows nothing of its peer yet.
 constexpr std::uint64_t kOpenersWindow = 256 * 1024;
@@ -93,6 +96,7 @@ ngtcp2_callbacks Connection::callbacks(const HandshakeEnd& handshake) {
     static_cast<RandomSource*>(random->native_handle)->fill({to, size});
   };
   table.handshake_completed = handshake_completed;
+  table.handshake_confirmed = handshake_confirmed;
   table.stream_open = stream_opened;
   table.recv_stream_data = data_came;
   table.acked_stream_data_offset = data_acked;
@@ -268,6 +272,27 @@ void Connection::note_unanswered(Instant now) {
   if (now - asked_at_ >= patience && !planted(Planted::kUnansweredKept)) is_unanswered_ = true;
 }
 
+/// Its user gets another connection sooner than heartbeats would tell him that this one is of no use. An opener has no
+/// timer before it knows that its peer has its part of the handshake (RFC 9002, section 6.2.1).
+void Connection::note_stall(Instant now) {
+  const auto waits = [](const auto& flow) { return flow->has_unsent() || !flow->is_flushed(); };
+  const bool is_held = state_ == State::kUp && is_confirmed_ && library_.conn_get_cwnd_left(connection_) == 0 &&
+                       std::ranges::any_of(flows_, waits) && !planted(Planted::kStallKept);
+  if (!is_held || !stands_still(library_.figures(connection_))) {
+    still_at_ = Instant::max();
+    return;
+  }
+  if (still_at_ == Instant::max()) still_at_ = now;
+  if (now - still_at_ < patience_of_stall()) return;
+  say_close(library_.close_by_code(kCodeStill), now);
+  end(disconnected("ngtcp2 stands still: it sends nothing again, and gives nothing up"));
+}
+
+Duration Connection::patience_of_stall() const {
+  const Duration timeout(static_cast<std::int64_t>(library_.conn_get_pto(connection_)));
+  return std::max<Duration>(3 * timeout, kStallPatience);
+}
+
 void Connection::on_due(Instant now) {
   if (state_ == State::kEnded) return;
   const int error = library_.conn_handle_expiry(connection_, stamp(now));
@@ -283,6 +308,11 @@ void Connection::on_writable(Instant now) {
   if (batch_.flush()) settle(now);
 }
 
+int Connection::handshake_confirmed(ngtcp2_conn*, void* self) {
+  static_cast<Connection*>(self)->is_confirmed_ = true;
+  return 0;
+}
+
 int Connection::handshake_completed(ngtcp2_conn*, void* self) {
   auto& connection = *static_cast<Connection*>(self);
   const Status known = connection.handshake_->learn();
@@ -292,6 +322,7 @@ int Connection::handshake_completed(ngtcp2_conn*, void* self) {
   }
   connection.state_ = State::kUp;
   if (connection.qlog_ != nullptr) connection.qlog_->handshake_done();
+  if (!connection.is_opener_) connection.is_confirmed_ = true;
   if (connection.is_opener_) connection.trust();  // It has chosen its peer, and opens all streams itself.
   connection.set_.user.on_state(connection);
   return 0;
@@ -455,6 +486,7 @@ void Connection::settle(Instant now) {
   pump(nullptr, now);
   static_cast<void>(batch_.flush());
   note_asked(now);
+  note_stall(now);
   if (qlog_ != nullptr && state_ != State::kEnded) qlog_->at(now), qlog_->settle(metrics());
   tell_room();
   drop_over();
@@ -476,6 +508,7 @@ void Connection::note_due() {
   if (planted(Planted::kDueForgotten) && state_ == State::kUp && due_ != Instant::max()) return;
   const ngtcp2_tstamp at = state_ == State::kEnded ? UINT64_MAX : library_.conn_get_expiry(connection_);
   due_ = at >= static_cast<ngtcp2_tstamp>(INT64_MAX) ? Instant::max() : Instant::from_ns(static_cast<std::int64_t>(at));
+  if (still_at_ != Instant::max() && state_ == State::kUp) due_ = std::min(due_, still_at_ + patience_of_stall());
 }
 
 // ---- Streams.
@@ -638,7 +671,10 @@ Status Connection::why_closed() const {
   if (is_forgotten_) return disconnected("the peer does not know this QUIC connection any more");
   const CloseError error = library_.close_of(connection_);
   if (error.type == kApplicationClose) {
-    return error.error_code == kCodeOrderly ? Status() : disconnected("the peer has aborted the connection");
+    if (error.error_code == kCodeOrderly) return {};
+    if (error.error_code == kCodeStill)
+      return disconnected("the peer has closed the connection: it stands still there");
+    return disconnected("the peer has aborted the connection");
   }
   const std::string_view reason(reinterpret_cast<const char*>(error.reason), error.reasonlen);
   if ((error.error_code & ~0xffull) == NGTCP2_CRYPTO_ERROR) {
@@ -696,9 +732,10 @@ std::string Connection::condition() const {
   const ConnectionFigures stat = library_.figures(connection_);
   std::size_t unsent = 0;
   for (const auto& flow : flows_) unsent += flow->out.size() - flow->out_sent;
-  return base::format("round trip {} us, {} bytes under way, {} allowed, {} more wait, datagrams of {} bytes TIMER {} DUE {} room {} CLOSED {}",
+  return base::format("round trip {} us, {} bytes under way, {} allowed, {} more wait, datagrams of {} bytes{}",
                       stat.smoothed_rtt / 1000, stat.bytes_in_flight, stat.cwnd, unsent,
-                      library_.conn_get_path_max_tx_udp_payload_size(connection_), stat.loss_detection_timer, due_.ns(), library_.conn_get_max_data_left(connection_), flows_.size());
+                      library_.conn_get_path_max_tx_udp_payload_size(connection_),
+                      is_confirmed_ ? "" : ", the handshake is not confirmed");
 }
 
 }  // namespace hawser::backend::quic

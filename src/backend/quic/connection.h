@@ -186,6 +186,8 @@ class Connection {
   void note_heard();
   void note_asked(Instant now);
   void note_unanswered(Instant now);
+  void note_stall(Instant now);
+  Duration patience_of_stall() const;
   std::uint64_t first_window() const;
   void give_credit(Flow& flow, std::size_t bytes);
   void note_came(std::size_t bytes);
@@ -204,6 +206,7 @@ class Connection {
   // Callbacks of ngtcp2.
   static ngtcp2_callbacks callbacks(const HandshakeEnd& handshake);
   static int handshake_completed(ngtcp2_conn*, void* self);
+  static int handshake_confirmed(ngtcp2_conn*, void* self);
   static int stream_opened(ngtcp2_conn*, std::int64_t id, void* self);
   static int data_came(ngtcp2_conn*, std::uint32_t flags, std::int64_t id, std::uint64_t offset,
                        const std::uint8_t* data, std::size_t size, void* self, void* flow);
@@ -234,7 +237,9 @@ class Connection {
   Instant due_ = Instant::max();
   Instant asked_at_ = Instant::max();  ///< An opener's: since then it waits for an answer and nothing came.
   bool is_unanswered_ = false;
-  bool is_forgotten_ = false;  ///< The peer says that it does not know this connection.
+  bool is_confirmed_ = false;          ///< Both ends know that the handshake is through.
+  Instant still_at_ = Instant::max();  ///< Since then ngtcp2 stands still.
+  bool is_forgotten_ = false;          ///< The peer says that it does not know this connection.
   bool is_trusted_ = false;
   std::size_t unread_ = 0;  ///< What came and was not read,
   std::size_t owed_ = 0;    ///< and what of it still fills the connection's window.

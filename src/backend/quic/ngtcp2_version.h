@@ -51,6 +51,13 @@ inline constexpr auto kApplicationClose = NGTCP2_CONNECTION_CLOSE_ERROR_CODE_TYP
 
 inline std::span<const std::uint8_t> token_of(const ngtcp2_pkt_hd& head) { return {head.token.base, head.token.len}; }
 
+/// As much is under way as may be, and no timer gives it up. After some probes without an answer 0.12 may come into
+/// this state: it has taken back all that it will send again, and counts it as under way still. Unless an
+/// acknowledgement is on its way, nothing but acknowledgements goes from then on.
+inline bool stands_still(const ConnectionFigures& figures) {
+  return figures.bytes_in_flight >= figures.cwnd && figures.loss_detection_timer == UINT64_MAX;
+}
+
 /// Of ngtcp2_settings or ngtcp2_pkt_hd. A connection copies it when it is made.
 template <typename Carrier>
 void set_token(Carrier& carrier, std::span<const std::uint8_t> token) {
@@ -96,6 +103,9 @@ inline constexpr CryptoLevel kHandshakeLevel = NGTCP2_ENCRYPTION_LEVEL_HANDSHAKE
 inline constexpr auto kApplicationClose = NGTCP2_CCERR_TYPE_APPLICATION;
 
 inline std::span<const std::uint8_t> token_of(const ngtcp2_pkt_hd& head) { return {head.token, head.tokenlen}; }
+
+/// 0.12 does. 1.x does not tell its timer; no run has shown it in that state.
+inline bool stands_still(const ConnectionFigures&) { return false; }
 
 template <typename Carrier>
 void set_token(Carrier& carrier, std::span<const std::uint8_t> token) {

@@ -38,9 +38,12 @@ mapfile -t programs < <(sed -n 's/.*Executable tests.*(\(.*\))$/\1/p' build.log)
 
 left_out=()
 for name in "$@"; do left_out+=(--skip "$name"); done
+# It takes a variable out of the environment that tests beside it set, so with several threads it is luck.
+readonly alone=test_get_xfer_telemetry_without_telemetry_enabled
 export LD_LIBRARY_PATH=$library NIXL_LOG_LEVEL=FATAL
 for threads in 1 4; do
   passed=0
+  [ "$threads" -eq 1 ] || { left_out+=(--skip "$alone"); wanted=$((wanted - 1)); set -- "$@" "$alone"; }
   for program in "${programs[@]}"; do
     timeout 300 "$program" --exact --test-threads="$threads" "${left_out[@]}" >run.log 2>&1 || { cat run.log; exit 1; }
     count=$(sed -n 's/^test result: ok\. \([0-9]*\) passed.*/\1/p' run.log)

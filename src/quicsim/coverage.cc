@@ -1,6 +1,6 @@
 #include "quicsim/coverage.h"
 
-#include <fmt/format.h>
+#include <array>
 
 namespace hawser::quicsim {
 
@@ -18,35 +18,21 @@ std::string_view to_string(Moment moment) {
 
 bool possible(Fault fault, Moment moment) { return fault != Fault::kKeys || moment != Moment::kShaking; }
 
-void Coverage::add(const Coverage& other) {
-  for (std::size_t fault = 0; fault < kFaults; ++fault) {
-    for (std::size_t moment = 0; moment < kMoments; ++moment) cells_[fault][moment] += other.cells_[fault][moment];
-  }
+namespace {
+
+bool is_possible(std::size_t fault, std::size_t moment) {
+  return possible(static_cast<Fault>(fault), static_cast<Moment>(moment));
 }
 
-std::size_t Coverage::empty_cells(sim::Mode) const {
-  std::size_t empty = 0;
-  for (std::size_t fault = 0; fault < kFaults; ++fault) {
-    for (std::size_t moment = 0; moment < kMoments; ++moment) {
-      if (possible(static_cast<Fault>(fault), static_cast<Moment>(moment)) && cells_[fault][moment] == 0) ++empty;
-    }
-  }
-  return empty;
-}
+}  // namespace
+
+std::size_t Coverage::empty_cells(sim::Mode) const { return grid_.empty_cells(is_possible); }
 
 std::string Coverage::table(sim::Mode) const {
-  std::string text = fmt::format("{:<12}", "quic");
-  for (std::size_t moment = 0; moment < kMoments; ++moment) {
-    text += fmt::format("{:>12}", to_string(static_cast<Moment>(moment)));
-  }
-  for (std::size_t fault = 0; fault < kFaults; ++fault) {
-    text += fmt::format("\n{:<12}", to_string(static_cast<Fault>(fault)));
-    for (std::size_t moment = 0; moment < kMoments; ++moment) {
-      const bool is_possible = possible(static_cast<Fault>(fault), static_cast<Moment>(moment));
-      text += fmt::format("{:>12}", is_possible ? std::to_string(cells_[fault][moment]) : "-");
-    }
-  }
-  return text + "\n";
+  return grid_.table({.corner = "quic",
+                      .row = [](std::size_t at) { return to_string(static_cast<Fault>(at)); },
+                      .column = [](std::size_t at) { return to_string(static_cast<Moment>(at)); }},
+                     is_possible);
 }
 
 }  // namespace hawser::quicsim

@@ -1,8 +1,6 @@
 #include "sim/coverage.h"
 
-#include <algorithm>
-
-#include <fmt/format.h>
+#include <array>
 
 namespace hawser::simulation {
 
@@ -35,41 +33,27 @@ bool possible(sim::Mode mode, Fault fault, Step step) {
   }
 }
 
-void Coverage::add(const Coverage& other) {
-  for (std::size_t mode = 0; mode < cells_.size(); ++mode) {
-    for (std::size_t fault = 0; fault < kFaults; ++fault) {
-      for (std::size_t step = 0; step < kSteps; ++step) cells_[mode][fault][step] += other.cells_[mode][fault][step];
-    }
-  }
+namespace {
+
+CoverageGrid::Possible possible_in(sim::Mode mode) {
+  return [mode](std::size_t fault, std::size_t step) {
+    return possible(mode, static_cast<Fault>(fault), static_cast<Step>(step));
+  };
 }
 
-std::size_t Coverage::empty_cells(sim::Mode mode) const {
-  std::size_t empty = 0;
-  for (std::size_t fault = 0; fault < kFaults; ++fault) {
-    for (std::size_t step = 0; step < kSteps; ++step) {
-      const bool counts = possible(mode, static_cast<Fault>(fault), static_cast<Step>(step));
-      if (counts && cells_[index(mode)][fault][step] == 0) ++empty;
-    }
-  }
-  return empty;
+}  // namespace
+
+void Coverage::add(const Coverage& other) {
+  for (std::size_t mode = 0; mode < grids_.size(); ++mode) grids_[mode].add(other.grids_[mode]);
 }
+
+std::size_t Coverage::empty_cells(sim::Mode mode) const { return grids_[index(mode)].empty_cells(possible_in(mode)); }
 
 std::string Coverage::table(sim::Mode mode) const {
-  std::string text = fmt::format("{:<12}", mode == sim::Mode::kStream ? "stream" : "mapped");
-  for (std::size_t step = 0; step < kSteps; ++step) text += fmt::format("{:>14}", to_string(static_cast<Step>(step)));
-  text += '\n';
-  for (std::size_t fault = 0; fault < kFaults; ++fault) {
-    text += fmt::format("{:<12}", to_string(static_cast<Fault>(fault)));
-    for (std::size_t step = 0; step < kSteps; ++step) {
-      if (possible(mode, static_cast<Fault>(fault), static_cast<Step>(step))) {
-        text += fmt::format("{:>14}", cells_[index(mode)][fault][step]);
-      } else {
-        text += fmt::format("{:>14}", "-");
-      }
-    }
-    text += '\n';
-  }
-  return text;
+  return grids_[index(mode)].table({.corner = mode == sim::Mode::kStream ? "stream" : "mapped",
+                                    .row = [](std::size_t at) { return to_string(static_cast<Fault>(at)); },
+                                    .column = [](std::size_t at) { return to_string(static_cast<Step>(at)); }},
+                                   possible_in(mode));
 }
 
 }  // namespace hawser::simulation

@@ -1,7 +1,6 @@
 #pragma once
 
-// Coverage: which faults fell into which phases. The product of simulation is not that seeds pass, but that they pass
-// while every fault met every phase; so both are counted and a run of many seeds is judged by its emptiest cell.
+// Coverage: which faults fell into which phases, in both modes.
 //
 // Thread rule: a value.
 
@@ -12,6 +11,7 @@
 #include <string_view>
 
 #include "backend/sim/factory.h"
+#include "sim/coverage_grid.h"
 
 namespace hawser::simulation {
 
@@ -53,9 +53,9 @@ bool possible(sim::Mode mode, Fault fault, Step step);
 
 class Coverage {
  public:
-  void count(sim::Mode mode, Fault fault, Step step) { ++cells_[index(mode)][at(fault)][at(step)]; }
+  void count(sim::Mode mode, Fault fault, Step step) { grids_[index(mode)].count(at(fault), at(step)); }
   std::uint64_t count_of(sim::Mode mode, Fault fault, Step step) const {
-    return cells_[index(mode)][at(fault)][at(step)];
+    return grids_[index(mode)].count_of(at(fault), at(step));
   }
   void add(const Coverage& other);
   /// Cells of `mode` that are possible and empty.
@@ -69,7 +69,7 @@ class Coverage {
   static std::size_t at(T value) {
     return static_cast<std::size_t>(value);
   }
-  std::array<std::array<std::array<std::uint64_t, kSteps>, kFaults>, 2> cells_{};
+  std::array<CoverageGrid, 2> grids_{CoverageGrid(kFaults, kSteps), CoverageGrid(kFaults, kSteps)};
 };
 
 }  // namespace hawser::simulation

@@ -1,6 +1,6 @@
 #include "worldsim/coverage.h"
 
-#include <fmt/format.h>
+#include <array>
 
 namespace hawser::worldsim {
 
@@ -22,35 +22,21 @@ bool possible(sim::Mode mode, Fault fault) {
          fault == Fault::kFull;
 }
 
-void Coverage::add(const Coverage& other) {
-  for (std::size_t fault = 0; fault < kFaults; ++fault) {
-    for (std::size_t moment = 0; moment < kMoments; ++moment) cells_[fault][moment] += other.cells_[fault][moment];
-  }
+namespace {
+
+simulation::CoverageGrid::Possible possible_in(sim::Mode mode) {
+  return [mode](std::size_t fault, std::size_t) { return possible(mode, static_cast<Fault>(fault)); };
 }
 
-std::size_t Coverage::empty_cells(sim::Mode mode) const {
-  std::size_t empty = 0;
-  for (std::size_t fault = 0; fault < kFaults; ++fault) {
-    for (const std::uint64_t count : cells_[fault]) {
-      if (possible(mode, static_cast<Fault>(fault)) && count == 0) ++empty;
-    }
-  }
-  return empty;
-}
+}  // namespace
+
+std::size_t Coverage::empty_cells(sim::Mode mode) const { return grid_.empty_cells(possible_in(mode)); }
 
 std::string Coverage::table(sim::Mode mode) const {
-  std::string text = fmt::format("{:<12}", "world");
-  for (std::size_t moment = 0; moment < kMoments; ++moment) {
-    text += fmt::format("{:>12}", to_string(static_cast<Moment>(moment)));
-  }
-  for (std::size_t fault = 0; fault < kFaults; ++fault) {
-    text += fmt::format("\n{:<12}", to_string(static_cast<Fault>(fault)));
-    for (const std::uint64_t count : cells_[fault]) {
-      const bool is_possible = possible(mode, static_cast<Fault>(fault));
-      text += fmt::format("{:>12}", is_possible ? std::to_string(count) : "-");
-    }
-  }
-  return text + "\n";
+  return grid_.table({.corner = "world",
+                      .row = [](std::size_t at) { return to_string(static_cast<Fault>(at)); },
+                      .column = [](std::size_t at) { return to_string(static_cast<Moment>(at)); }},
+                     possible_in(mode));
 }
 
 }  // namespace hawser::worldsim

@@ -4,13 +4,13 @@
 //
 // Thread rule: a value.
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "backend/sim/factory.h"
+#include "sim/coverage_grid.h"
 
 namespace hawser::worldsim {
 
@@ -40,18 +40,18 @@ bool possible(sim::Mode mode, Fault fault);
 class Coverage {
  public:
   void count(Fault fault, Moment moment) {
-    ++cells_[static_cast<std::size_t>(fault)][static_cast<std::size_t>(moment)];
+    grid_.count(static_cast<std::size_t>(fault), static_cast<std::size_t>(moment));
   }
   std::uint64_t count_of(Fault fault, Moment moment) const {
-    return cells_[static_cast<std::size_t>(fault)][static_cast<std::size_t>(moment)];
+    return grid_.count_of(static_cast<std::size_t>(fault), static_cast<std::size_t>(moment));
   }
-  void add(const Coverage& other);
+  void add(const Coverage& other) { grid_.add(other.grid_); }
   std::size_t empty_cells(sim::Mode mode) const;
   /// For people; "-" where there is no such thing.
   std::string table(sim::Mode mode) const;
 
  private:
-  std::array<std::array<std::uint64_t, kMoments>, kFaults> cells_{};
+  simulation::CoverageGrid grid_{kFaults, kMoments};
 };
 
 }  // namespace hawser::worldsim

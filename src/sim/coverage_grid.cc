@@ -2,12 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <cassert>
+#include "base/check.h"
 
 namespace hawser::simulation {
 
 void CoverageGrid::add(const CoverageGrid& other) {
-  assert(other.columns_ == columns_ && other.cells_.size() == cells_.size());
+  HAWSER_ASSERT(other.columns_ == columns_ && other.cells_.size() == cells_.size(),
+                "grids that are added have one size");
   for (std::size_t i = 0; i < cells_.size(); ++i) cells_[i] += other.cells_[i];
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 
 // CoverageGrid: how often each row met each column, such as a fault and what was going on when it struck. The product
-// of simulation is not that seeds pass, but that they pass while every fault met every moment; so a run of many seeds is
-// judged by its emptiest cell.
+// of simulation is not that seeds pass, but that they pass while every fault met every moment; so a run of many seeds
+// is judged by its emptiest cell.
 //
 // Thread rule: a value.
 

@@ -113,6 +113,15 @@ bool QuicJudge::is_troubled(const Talk& talk, Instant since) {
       talk.ends, [since](const EndBook& end) { return end.lost >= since || end.stopped >= since || end.is_gone; });
 }
 
+/// Connections of a host share its cable.
+bool QuicJudge::may_queue_for(Duration time) const {
+  const auto all = static_cast<double>(settings_.connections * settings_.streams * settings_.bytes);
+  const auto is_busy = [&](const Weather& weather) {
+    return weather.bytes_per_ns > 0 && all / weather.bytes_per_ns >= static_cast<double>(time.count());
+  };
+  return is_busy(settings_.up) || is_busy(settings_.down);
+}
+
 void QuicJudge::ended_idle(std::size_t connection, Side side) {
   const Talk& talk = talks_[connection];
   const EndBook& end = talk.end(side);
@@ -149,7 +158,8 @@ void QuicJudge::check_why(std::size_t connection, Side side, const Status& why, 
     must(!was_up, "though the handshake was through");
     // A Retry holds for the address that asked: who has another since is not let in (RFC 9000, section 8.1.3).
     const bool is_troubled_now = is_troubled(talk, world_.now() - settings_.options.handshake_timeout);
-    return must(is_troubled_now || talk.has_moved || talk.is_over(other_of(side)), "though nothing was in its way");
+    const bool is_held_up = is_troubled_now || may_queue_for(settings_.options.handshake_timeout / 2);
+    return must(is_held_up || talk.has_moved || talk.is_over(other_of(side)), "though nothing was in its way");
   }
   must(why.code() == Code::kDisconnected, "which is no end of a connection");
   if (says(why, "has aborted")) return must(far.closed == Parting::kAborted, "and the peer did not abort it");

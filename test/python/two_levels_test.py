@@ -16,6 +16,8 @@ rank, folder = int(sys.argv[1]), sys.argv[2]
 world = hawser.World.open(4, rank, hawser.file_directory(folder), timeout=60)
 assert [world.host_of(each) for each in range(4)] == [0, 1, 0, 1], "hosts"
 assert (world.host, world.local_rank, world.local_size) == (rank % 2, rank // 2, 2)
+for _ in range(600):  # Ranks of a host try again until all of them see its boards.
+    world.barrier()
 for count in (1, 3, 1000, 100_001):
     mine = numpy.arange(count, dtype=numpy.int64) + rank
     world.all_reduce(mine)
@@ -32,8 +34,6 @@ for count in (1, 3, 1000, 100_001):
     part = numpy.zeros(count, dtype=numpy.int64)
     world.reduce_scatter(part, numpy.arange(4 * count, dtype=numpy.int64) + rank)
     assert (part == 4 * numpy.arange(rank * count, (rank + 1) * count) + 6).all(), count
-    world.barrier()
-for _ in range(600):  # Ranks of a host try again until all of them see its boards.
     world.barrier()
 part = world.split(rank // 2)
 assert [part.host_of(each) for each in range(2)] == [0, 1], "one rank of each host"

@@ -183,6 +183,24 @@ TEST_F(HostBoards, ARankThatClosesEndsTheOthersOfBothHosts) {
   }
 }
 
+// A leader that waits for another host hears it by its session; who waits for that leader's board must hear it, too.
+TEST_F(HostBoards, WhoWaitsForARankThatHasLeftHearsIt) {
+  for (const std::size_t gone : {2U, 3U}) {
+    open_on({0, 0, 1, 1});
+    until_on_boards();
+    on_all([&](std::size_t rank) {
+      if (rank == gone) {
+        EXPECT_TRUE(worlds_[rank].leave(5s).ok());
+        return;
+      }
+      const Status status = worlds_[rank].barrier();
+      EXPECT_EQ(status.code(), Code::kDisconnected) << gone << " at " << rank << ": " << status.to_string();
+      const std::string expected = "rank " + std::to_string(gone) + " has left";
+      EXPECT_NE(status.to_string().find(expected), std::string::npos) << status.to_string();
+    });
+  }
+}
+
 TEST_F(HostBoards, GroupsAndWhatIsLeftHaveBoardsOfTheirOwn) {
   open_on({0, 0, 1, 1, 1});
   until_on_boards();

@@ -36,12 +36,14 @@ void BoardRoom::begin(BoardUser& user, Instant now) {
   state_ = State::kUndecided;
   teller_ = &user;
   const auto ranks = static_cast<std::uint32_t>(site_.ranks.size());
+  std::vector<std::uint64_t> lent(ranks);
+  lent[0] = kBoardBytes;  // In all: each rank lends so much.
   letters_ =
       std::make_unique<MappedCall>(MappedCall::Uses{.memory = *site_.memory, .place = site_.place, .view = site_.view},
-                                   schedule::Call{.operation = schedule::Operation::kAllGather,
+                                   schedule::Call{.operation = schedule::Operation::kReduceScatter,
                                                   .rank = site_.rank,
                                                   .size = ranks,
-                                                  .counts = std::vector<std::uint64_t>(ranks, kBoardBytes),
+                                                  .counts = std::move(lent),
                                                   .hosts = hosts_},
                                    memory_.data(), nullptr);
   if (board_ == nullptr && !memory_.empty()) {  // From now on the others may look at it.

@@ -60,7 +60,11 @@ std::uint64_t MappedCall::lent_bytes(std::uint32_t rank, Buffer buffer) const {
       count = is_input ? sum_of(call_.counts) : 0;
       break;
     case What::kAllGather:
-      count = is_input ? call_.counts[rank] : 0;
+      if (call_.hosts.empty()) {
+        count = is_input ? call_.counts[rank] : 0;
+      } else {  // What ranks have brought from other hosts lies in their outputs.
+        count = is_input ? 0 : sum_of(call_.counts);
+      }
       break;
     case What::kBroadcast:
       count = !is_input && rank == leader_ ? call_.count : 0;

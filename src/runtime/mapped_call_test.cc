@@ -206,7 +206,7 @@ TEST_F(MappedCallTest, WhatWouldBeWrittenOverWhileItIsReadIsNotLent) {
 TEST_F(MappedCallTest, RanksOfOtherHostsAreNotReadAndTheirMemoryDoesNotMatter) {
   hosts_ = {0, 1, 0};
   ranks_[1].is_registered = false;
-  for (const What operation : {What::kAllReduce, What::kBroadcast}) {
+  for (const What operation : {What::kAllReduce, What::kBroadcast, What::kAllGather}) {
     begin(operation);
     for (const std::uint32_t rank : {0U, 2U}) {
       EXPECT_EQ(calls_[rank]->letters().size(), 2 * wire::kBufferLetterSize);

@@ -121,6 +121,10 @@ void all_gather(Schedule& schedule, const Call& call, Algorithm algorithm) {
   if (algorithm == Algorithm::kMapped) {
     return all_gather_mapped(schedule, Members::all(call.rank, call.size), blocks);
   }
+  if (algorithm == Algorithm::kMappedInHosts) {
+    return all_gather_mapped_in_hosts(schedule, hosts_of(call), Grid(call.hosts, call.size), blocks,
+                                      call.element_bytes);
+  }
   if (algorithm == Algorithm::kPat) {
     return all_gather_pat(schedule, Grid(call.hosts, call.size), call.rank, blocks, Buffer::kOutput,
                           call.element_bytes);
@@ -137,6 +141,10 @@ void reduce_scatter(Schedule& schedule, const Call& call, Algorithm algorithm) {
   // The input is the caller's to keep, so all of it is combined in scratch; this is the first that is taken there.
   const std::uint64_t work = schedule.take_scratch(blocks.total());
   HAWSER_ASSERT(work == 0, "blocks in scratch begin at its first element");
+  if (algorithm == Algorithm::kMappedInHosts) {
+    reduce_scatter_mapped_in_hosts(schedule, hosts_of(call), Grid(call.hosts, call.size), blocks, call.element_bytes);
+    return schedule.copy(blocks.slice(Buffer::kScratch, call.rank), result);
+  }
   schedule.copy(whole(Buffer::kInput, blocks.total()), whole(Buffer::kScratch, blocks.total()));
   schedule.end_round();
   if (algorithm == Algorithm::kPat) {
@@ -160,6 +168,11 @@ void scan(Schedule& schedule, const Call& call) {
 
 std::uint64_t total(std::span<const std::uint64_t> counts) {
   return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+}
+
+/// Those for which pat.h has functions.
+bool goes_by_trees(const Call& call) {
+  return call.operation == Operation::kAllGather || call.operation == Operation::kReduceScatter;
 }
 
 /// Rounds, and elements sent, combined and read by the rank that has most to do.
@@ -298,14 +311,25 @@ double cost_of_boards_in_hosts(const Call& call, const CostModel& model) {
 /// To tell where buffers lie is a meeting, too.
 double cost_of_mapped_in_hosts(const Call& call, const CostModel& model) {
   const Hosts hosts(call.hosts, 0, call.root);
-  const double ranks = hosts.ranks_max(), bytes = static_cast<double>(call.count * call.element_bytes);
-  const double meetings = 4 * messages_to_meet(hosts.ranks_max()) * model.message_ns;
-  if (call.operation == Operation::kBroadcast) {
-    return meetings + bytes * model.read_byte_ns + cost_between(hosts, call.count, 1, call, model);
-  }
+  const std::uint64_t count = goes_by_trees(call) ? total(call.counts) : call.count;
+  const double ranks = hosts.ranks_max(), bytes = static_cast<double>(count * call.element_bytes);
   const double share = bytes * (ranks - 1) / ranks;
-  return meetings + share * (model.read_byte_ns + model.combined_byte_ns) + share * model.read_byte_ns +
-         cost_between(hosts, slice_of(hosts, call.count), hosts.ranks_max(), call, model);
+  const double meeting = messages_to_meet(hosts.ranks_max()) * model.message_ns;
+  const double combined = share * (model.read_byte_ns + model.combined_byte_ns);
+  const auto trees = [&](bool combines) {
+    return cost_of_pat(Grid(call.hosts, call.size), bytes / call.size, combines, model, PatLevels::kBetweenHosts);
+  };
+  switch (call.operation) {
+    case Operation::kBroadcast:
+      return 4 * meeting + bytes * model.read_byte_ns + cost_between(hosts, call.count, 1, call, model);
+    case Operation::kAllGather:
+      return 4 * meeting + share * model.read_byte_ns + trees(false);
+    case Operation::kReduceScatter:
+      return 3 * meeting + combined + trees(true);
+    default:
+      return 4 * meeting + combined + share * model.read_byte_ns +
+             cost_between(hosts, slice_of(hosts, call.count), hosts.ranks_max(), call, model);
+  }
 }
 
 /// A few algorithms: no memory is allocated for them.
@@ -401,9 +425,10 @@ Few right_ones(const Call& call) {
     if (fits_boards_in_hosts(call)) all.push_back(Algorithm::kBoardsInHosts);
   }
   // On one host, or where hosts differ, a circulant graph takes as many rounds and bytes, and copies nothing.
-  const bool is_in_blocks = call.operation == Operation::kAllGather || call.operation == Operation::kReduceScatter;
-  if (is_in_blocks && call.commutes && !call.reproducible && Grid::has_hosts(call.hosts))
+  if (goes_by_trees(call) && call.commutes && !call.reproducible && Grid::has_hosts(call.hosts)) {
     all.push_back(Algorithm::kPat);
+    if (call.may_be_mapped && total(call.counts) > 0) all.push_back(Algorithm::kMappedInHosts);
+  }
   if (!call.hosts.empty()) return all;  // What follows is for the ranks of one host.
   const bool moves = call.operation == Operation::kBroadcast || call.operation == Operation::kAllGather;
   const bool combines = call.operation == Operation::kAllReduce || call.operation == Operation::kReduceScatter;
@@ -516,9 +541,9 @@ std::vector<Choice> unmapped_choices(const Call& call, const CostModel& model) {
 ByMessages by_messages(const Call& call, Algorithm algorithm, const CostModel& model) {
   const bool is_in_hosts = algorithm == Algorithm::kMappedInHosts || algorithm == Algorithm::kBoardsInHosts;
   if (!is_in_hosts) algorithm = unmapped_choices(call, model)[0].algorithm;
-  const Algorithm schedules = algorithm == Algorithm::kMappedInHosts ? Algorithm::kTwoLevels : algorithm;
-  return {.algorithm = is_in_hosts ? Algorithm::kTwoLevels : algorithm,
-          .schedule = make_schedule(call, schedules, model)};
+  const Algorithm levels = goes_by_trees(call) ? Algorithm::kPat : Algorithm::kTwoLevels;
+  const Algorithm schedules = algorithm == Algorithm::kMappedInHosts ? levels : algorithm;
+  return {.algorithm = is_in_hosts ? levels : algorithm, .schedule = make_schedule(call, schedules, model)};
 }
 
 std::uint64_t bytes_on_board(const Call& call, std::uint32_t rank) {

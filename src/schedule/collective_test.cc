@@ -277,6 +277,9 @@ void check_pat(Call call) {
     for (const std::uint64_t bytes : {1, 3'000, 20'000}) {
       call.element_bytes = bytes;
       check({call, Algorithm::kPat}, call.size);
+      if (hosts.empty()) continue;
+      check({call, Algorithm::kMappedInHosts}, call.size);
+      check({call, Algorithm::kMappedInHosts, true}, call.size);
     }
   }
 }

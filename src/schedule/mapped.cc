@@ -11,13 +11,12 @@ namespace {
 
 bool meets_at_once(std::uint32_t size) { return size <= kPeersAtOnce + 1; }
 
-/// Nobody changes what it lent before all have read, and nobody counts what it read before all have said so.
+}  // namespace
+
 void part(Schedule& schedule, const Members& me) {
   meet(schedule, me);
   meet(schedule, me);
 }
-
-}  // namespace
 
 double messages_to_meet(std::uint32_t size) {
   constexpr double kWork = 0.4;  // Of one end with one message, in the time from its send to the end of its receive.

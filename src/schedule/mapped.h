@@ -22,6 +22,8 @@ void gather_mapped(Schedule& schedule, const Members& me, const Blocks& blocks);
 void reduce_scatter_mapped(Schedule& schedule, const Members& me, const Blocks& blocks, Slice result);
 /// The member's input is its block. It lies in the output already, too, or there alone.
 void all_gather_mapped(Schedule& schedule, const Members& me, const Blocks& blocks);
+/// Nobody changes what it lent before all have read, and nobody counts what it read before all have said so.
+void part(Schedule& schedule, const Members& me);
 /// From number 0.
 void broadcast_mapped(Schedule& schedule, const Members& me, Slice data);
 

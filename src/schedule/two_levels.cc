@@ -149,4 +149,33 @@ void broadcast_mapped_in_hosts(Schedule& schedule, const Hosts& hosts, std::uint
   broadcast_mapped(schedule, hosts.mates(), {Buffer::kOutput, 0, count});
 }
 
+void all_gather_mapped_in_hosts(Schedule& schedule, const Hosts& hosts, const Grid& grid, const Blocks& blocks,
+                                std::uint64_t element_bytes) {
+  const Members mates = hosts.mates();
+  const std::uint32_t rank = mates.world_rank(mates.rank);
+  all_gather_pat(schedule, grid, rank, blocks, Buffer::kOutput, element_bytes, PatLevels::kBetweenHosts);
+  meet(schedule, mates);  // All have what they bring from other hosts.
+  for (std::uint32_t distance = 1; distance < mates.size; ++distance) {
+    const std::uint32_t mate = mates.after(distance);
+    for (std::uint32_t host = 0; host < grid.hosts(); ++host) {
+      const Slice block = blocks.slice(Buffer::kOutput, grid.rank(host, grid.place_of(mate)));
+      schedule.read(mate, block, block);
+    }
+  }
+  schedule.end_round();
+  part(schedule, mates);
+}
+
+void reduce_scatter_mapped_in_hosts(Schedule& schedule, const Hosts& hosts, const Grid& grid, const Blocks& blocks,
+                                    std::uint64_t element_bytes) {
+  const Members mates = hosts.mates();
+  const std::uint32_t rank = mates.world_rank(mates.rank);
+  for (std::uint32_t host = 0; host < grid.hosts(); ++host) {
+    const std::uint32_t its = grid.rank(host, grid.place_of(rank));
+    combine_mapped(schedule, mates, blocks.slice(Buffer::kInput, its), blocks.slice(Buffer::kScratch, its));
+  }
+  reduce_scatter_pat(schedule, grid, rank, blocks, Buffer::kScratch, element_bytes, PatLevels::kBetweenHosts);
+  part(schedule, mates);
+}
+
 }  // namespace hawser::schedule

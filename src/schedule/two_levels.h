@@ -16,6 +16,7 @@
 
 #include "schedule/cost_model.h"
 #include "schedule/hosts.h"
+#include "schedule/pat.h"
 #include "schedule/schedule.h"
 
 namespace hawser::schedule {
@@ -50,6 +51,12 @@ void all_reduce_mapped_in_hosts(Schedule& schedule, const Hosts& hosts, std::uin
                                 std::uint64_t element_bytes, const CostModel& model);
 void broadcast_mapped_in_hosts(Schedule& schedule, const Hosts& hosts, std::uint64_t count, std::uint64_t element_bytes,
                                const CostModel& model);
+/// Of hosts with as many ranks each. Between hosts as PAT. The own block is in `output`, and comes to all.
+void all_gather_mapped_in_hosts(Schedule& schedule, const Hosts& hosts, const Grid& grid, const Blocks& blocks,
+                                std::uint64_t element_bytes);
+/// The own block of all inputs comes to scratch, where it is in the input. Scratch of all blocks was taken first.
+void reduce_scatter_mapped_in_hosts(Schedule& schedule, const Hosts& hosts, const Grid& grid, const Blocks& blocks,
+                                    std::uint64_t element_bytes);
 
 /// Slices of an all_reduce are worth it: hosts are even, and each rank gets some of the elements.
 bool is_sliced(const Hosts& hosts, std::uint64_t count);

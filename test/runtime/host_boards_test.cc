@@ -5,6 +5,7 @@
 
 #include <hawser/world.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -230,47 +231,79 @@ TEST_F(HostBoards, GroupsAndWhatIsLeftHaveBoardsOfTheirOwn) {
   check_all_operations(7);
 }
 
-TEST_F(HostBoards, LargeOnesReadMappedMemoryWithinEachHost) {
-  constexpr std::size_t kCount = 150'001;
+class HostMapped : public HostBoards, public testing::WithParamInterface<schedule::Operation> {
+ protected:
+  using What = schedule::Operation;
+  static constexpr std::size_t kEach = 25'001, kRounds = 200;  ///< Floats of a rank; tries until all have mapped.
+
+  std::size_t ranks() const { return worlds_.size(); }
+  std::uint32_t root() const { return static_cast<std::uint32_t>(ranks() - 1); }
+  static float* floats(const Region& region) { return reinterpret_cast<float*>(region.bytes().data()); }
+  bool are_mapped() const {
+    return std::ranges::all_of(worlds_,
+                               [&](const World& world) { return algorithm_of(world.rank()) == "mapped in hosts"; });
+  }
+  Status call(std::size_t rank, const float* in, float* out) {
+    World& world = worlds_[rank];
+    const std::vector<std::uint64_t> counts(ranks(), kEach);
+    switch (GetParam()) {
+      case What::kBroadcast:
+        return world.broadcast(out, counts.size() * kEach, DataType::kFloat32, root());
+      case What::kAllGather:
+        return world.all_gather(in, out, counts, DataType::kFloat32);
+      case What::kReduceScatter:
+        return world.reduce_scatter(in, out, counts, DataType::kFloat32, ReduceOp::kSum);
+      default:
+        return world.all_reduce(in, out, counts.size() * kEach, DataType::kFloat32, ReduceOp::kSum);
+    }
+  }
+  /// The element `i` of that rank's output.
+  float expected(std::size_t rank, std::size_t i, int round) const {
+    switch (GetParam()) {
+      case What::kBroadcast:
+        return value(i, root(), round);
+      case What::kAllGather:
+        return value(i % kEach, i / kEach, round);
+      case What::kReduceScatter:
+        return sum(rank * kEach + i, round);
+      default:
+        return sum(i, round);
+    }
+  }
+};
+
+TEST_P(HostMapped, LargeOnesReadWithinEachHost) {
   for (const Hosts& hosts : {Hosts{0, 0, 1, 1}, Hosts{0, 1, 2, 0, 1, 2}}) {
     open_on(hosts);
     std::vector<Region> in, out;
+    const std::size_t all = ranks() * kEach, got = GetParam() == What::kReduceScatter ? kEach : all;
     for (World& world : worlds_) {
-      in.push_back(std::move(world.allocate({.size = kCount * sizeof(float)})).value());
-      out.push_back(std::move(world.allocate({.size = kCount * sizeof(float)})).value());
+      in.push_back(std::move(world.allocate({.size = all * sizeof(float)})).value());
+      out.push_back(std::move(world.allocate({.size = all * sizeof(float)})).value());
     }
-    const auto floats = [](const Region& region) { return reinterpret_cast<float*>(region.bytes().data()); };
-    const auto are_mapped = [&] {
-      for (const World& world : worlds_) {
-        if (algorithm_of(world.rank()) != "mapped in hosts") return false;
-      }
-      return true;
-    };
-    for (const bool broadcasts : {false, true}) {
-      constexpr int kRoundsMax = 200;
-      int round = 0, left = 3;
-      for (; round < kRoundsMax && left > 0; ++round) {
-        on_all([&](std::size_t rank) {
-          float* const data = floats(in[rank]);
-          for (std::size_t i = 0; i < kCount; ++i) data[i] = value(i, rank, round);
-          const auto root = static_cast<std::uint32_t>(worlds_.size() - 1);
-          const Status status = broadcasts ? worlds_[rank].broadcast(data, kCount, DataType::kFloat32, root)
-                                           : worlds_[rank].all_reduce(data, floats(out[rank]), kCount,
-                                                                      DataType::kFloat32, ReduceOp::kSum);
-          ASSERT_TRUE(status.ok()) << status.to_string();
-          for (std::size_t i = 0; i < kCount; ++i) {
-            ASSERT_EQ(broadcasts ? data[i] : floats(out[rank])[i], broadcasts ? value(i, root, round) : sum(i, round));
-          }
-        });
-        if (HasFatalFailure()) return;
-        left -= are_mapped() ? 1 : 0;
-      }
-      EXPECT_EQ(left, 0) << "they were not mapped";
+    int left = 3;
+    for (std::size_t tries = 0; tries < kRounds && left > 0; ++tries) {
+      const int round = static_cast<int>(tries);
+      on_all([&](std::size_t rank) {
+        for (std::size_t i = 0; i < all; ++i) {
+          floats(in[rank])[i] = floats(out[rank])[i] = value(i, rank, round);
+        }
+        const Status status = call(rank, floats(in[rank]), floats(out[rank]));
+        ASSERT_TRUE(status.ok()) << status.to_string();
+        for (std::size_t i = 0; i < got; ++i) ASSERT_EQ(floats(out[rank])[i], expected(rank, i, round)) << i;
+        for (std::size_t i = 0; i < all; ++i) ASSERT_EQ(floats(in[rank])[i], value(i, rank, round)) << i;
+      });
+      if (HasFatalFailure()) return;
+      left -= are_mapped() ? 1 : 0;
     }
-    in.clear();
-    out.clear();
+    EXPECT_EQ(left, 0) << "they were not mapped";
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(All, HostMapped,
+                         testing::Values(schedule::Operation::kBroadcast, schedule::Operation::kAllReduce,
+                                         schedule::Operation::kAllGather, schedule::Operation::kReduceScatter),
+                         [](const auto& it) { return std::string(to_string(it.param)); });
 
 }  // namespace
 }  // namespace hawser

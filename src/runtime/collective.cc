@@ -137,6 +137,7 @@ bool Collective::goes_by_schedule(Instant now) {
 void Collective::begin_on_board(Board& board, std::uint64_t turn, Instant now) {
   turn_ = turn;
   if (call.hosts.empty()) {
+    schedule = {};  // That by messages, if `check_buffers` needed it.
     write_on_board(board, call, turn, elements.output);
     return sit_down(now);
   }

@@ -1,5 +1,6 @@
 // Collectives of worlds, measured as bench/coll_bench.py asks for: `hawser run -n 2 hawser_coll WHO SCALE OPS SIZES`.
-// With COLL_MAPPED in the environment the buffers lie in memory that the ranks map.
+// With COLL_MAPPED in the environment the buffers lie in memory that the ranks map. COLL_ALGORITHMS names algorithms,
+// with commas between them: each repetition takes them in turn, and each gets a row.
 
 #include <hawser/config.h>
 #include <hawser/world.h>
@@ -9,6 +10,7 @@
 #include <functional>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plan.h"
@@ -62,7 +64,8 @@ struct Bench {
   const char* who;
   double scale;
   bool is_mapped = false;
-  long all_wrong = 0;  ///< Elements, on all ranks.
+  std::vector<std::string> algorithms = {""};  ///< Empty: the world chooses.
+  long all_wrong = 0;                          ///< Elements, on all ranks.
 
   int rank() const { return static_cast<int>(world.rank()); }
   int size() const { return static_cast<int>(world.size()); }
@@ -75,44 +78,51 @@ struct Bench {
                                   : operation == kReduceScatter ? count / ranks
                                                                 : count;
     const int repetitions = repetitions_of(bytes, scale), warm = 1 + repetitions / 10;
-    std::vector<double> seconds;
-    long wrong = 0;
+    std::vector<std::vector<double>> seconds(algorithms.size());
+    std::int64_t wrong = 0;
     for (int i = -warm; i < repetitions; ++i) {
-      fill_floats(in.data(), count, rank(), i + warm);
-      check(world.barrier());
-      const double begin = seconds_now();
-      once(operation, in, out);
-      if (i >= 0) seconds.push_back(seconds_now() - begin);
-      const bool in_place = operation == kBroadcast || operation == kPingPong;
-      if (i % 16 == 0) {
+      for (std::size_t way = 0; way < algorithms.size(); ++way) {
+        fill_floats(in.data(), count, rank(), i + warm);
+        check(world.barrier());
+        const double begin = seconds_now();
+        once(operation, in, out, algorithms[way]);
+        if (i >= 0) seconds[way].push_back(seconds_now() - begin);
+        const bool in_place = operation == kBroadcast || operation == kPingPong;
+        if (i % 16 != 0) continue;
         const float* const got = in_place ? in.data() : out.data();
         wrong += operation == kBarrier ? 0 : count_wrong(operation, got, out_count, rank(), size(), i + warm);
       }
     }
-    check(world.all_reduce(seconds.data(), seconds.data(), seconds.size(), DataType::kFloat64, ReduceOp::kMax));
-    std::int64_t sum = wrong;
-    check(world.all_reduce(&sum, &sum, 1, DataType::kInt64, ReduceOp::kSum));
-    all_wrong += static_cast<long>(sum);
-    if (rank() == 0) tell_row(who, operation, bytes, seconds.data(), repetitions, static_cast<long>(sum));
+    check(world.all_reduce(&wrong, &wrong, 1, DataType::kInt64, ReduceOp::kSum));
+    all_wrong += static_cast<long>(wrong);
+    for (std::size_t way = 0; way < algorithms.size(); ++way) {
+      std::vector<double>& its = seconds[way];
+      check(world.all_reduce(its.data(), its.data(), its.size(), DataType::kFloat64, ReduceOp::kMax));
+      const char* const name = algorithms[way].empty() ? who : algorithms[way].c_str();
+      if (rank() == 0) tell_row(name, operation, bytes, its.data(), repetitions, static_cast<long>(wrong));
+    }
   }
 
-  void once(int operation, Floats& in, Floats& out) {
+  void once(int operation, Floats& in, Floats& out, std::string_view algorithm) {
     const auto ranks = static_cast<std::size_t>(size());
     const std::size_t count = in.size();
     const std::vector<std::uint64_t> whole(ranks, count), share(ranks, count / ranks);
     switch (operation) {
       case kBarrier:
-        return check(world.barrier());
+        return check(world.barrier({.algorithm = algorithm}));
       case kAllReduce:
-        return check(world.all_reduce(in.data(), out.data(), count, DataType::kFloat32, ReduceOp::kSum));
+        return check(world.all_reduce(in.data(), out.data(), count, DataType::kFloat32, ReduceOp::kSum,
+                                      {.algorithm = algorithm}));
       case kBroadcast:
-        return check(world.broadcast(in.data(), count, DataType::kFloat32, 0));
+        return check(world.broadcast(in.data(), count, DataType::kFloat32, 0, {.algorithm = algorithm}));
       case kAllGather:
-        return check(world.all_gather(in.data(), out.data(), whole, DataType::kFloat32));
+        return check(world.all_gather(in.data(), out.data(), whole, DataType::kFloat32, {.algorithm = algorithm}));
       case kReduceScatter:
-        return check(world.reduce_scatter(in.data(), out.data(), share, DataType::kFloat32, ReduceOp::kSum));
+        return check(world.reduce_scatter(in.data(), out.data(), share, DataType::kFloat32, ReduceOp::kSum,
+                                          {.algorithm = algorithm}));
       case kAllToAll:
-        return check(world.all_to_all(in.data(), out.data(), share, share, DataType::kFloat32));
+        return check(
+            world.all_to_all(in.data(), out.data(), share, share, DataType::kFloat32, {.algorithm = algorithm}));
       default: {
         const auto bytes = std::as_writable_bytes(std::span(in.data(), in.size()));
         if (rank() == 0) {
@@ -143,10 +153,13 @@ int main(int argc, char** argv) {
   options.name = "world." + launched->run;
   options.size = launched->size;
   options.rank = launched->rank;
+  options.seed = hawser::launched_seed(sources);
+  options.token_file = hawser::launched_token_file(sources);
   options.driven = std::getenv("COLL_DRIVEN") != nullptr;
   auto world = World::open(options);
   if (!world) check(world.error());
   Bench bench{*world, argv[1], std::atof(argv[2]), std::getenv("COLL_MAPPED") != nullptr};
+  if (const char* const algorithms = std::getenv("COLL_ALGORITHMS")) bench.algorithms = list_of(algorithms);
   for (const std::string& name : list_of(argv[3])) {
     for (int operation = 0; operation < kOperations; ++operation) {
       if (name != kNames[operation]) continue;

@@ -107,6 +107,8 @@ enum class Planted : std::uint8_t {
   kBoardSlotTaken,     ///< A rank writes into a slot of its board before all others have read what stands there.
   kBoardAsksOnce,      ///< A rank that was woken for its boards, and has to sleep again, does not ask for a bell again.
   kBoardDigestUnread,  ///< What a rank wrote on its board is taken for the same collective without a look.
+  kHostAlone,          ///< A leader tells its host what comes out there, and asks no other host.
+  kHostsOwnWay,        ///< A host without boards sends between hosts what is cheapest, not what hosts with boards send.
   kOwnCosts,           ///< A rank chooses algorithms by the cost model that it was given, not by that of all.
   kLastGoodClaimed,    ///< A collective counts as good though one before it did not end well.
   kShrinksAsSeen,      ///< A shrunk world's ranks are those that this rank holds for alive.

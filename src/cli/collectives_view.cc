@@ -83,7 +83,7 @@ std::string to_text(const CollectivesReport& report) {
   std::string text = fmt::format("{} ranks on {}, as the model has it{}\n\n", report.ranks, where,
                                  report.reproducible ? "; reproducible" : "");
   text += table.to_string() + "\n" + coll::to_text(report.costs);
-  if (report.hosts == 1) {
+  if (report.hosts < report.ranks) {  // Some share a host.
     text += "Mapped: where the buffers lie in memory of World.empty. ";
     text += "Boards: once all ranks see all boards.\n";
   }

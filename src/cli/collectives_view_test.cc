@@ -36,10 +36,12 @@ TEST(CollectivesView, ChoosesByTheModelThatItIsGivenAndSaysWhereThatIsFrom) {
   EXPECT_EQ(to_json(report(other))["model"]["board_ns"], 1e9);
 }
 
-TEST(CollectivesView, SeveralHostsHaveTwoLevelsAndNoSharedMemory) {
+TEST(CollectivesView, SeveralHostsHaveTwoLevelsAndMemoryWithinEachHost) {
   const CollectivesReport report = collectives_report(16, 2, kSizes, schedule::Operation::kAllReduce, false);
+  EXPECT_EQ(report.rows[0].choices[0].algorithm, schedule::Algorithm::kBoardsInHosts);
+  EXPECT_EQ(report.rows[1].choices[0].algorithm, schedule::Algorithm::kMappedInHosts);
   for (const CollectiveRow& row : report.rows) {
-    EXPECT_EQ(row.choices[0].algorithm, schedule::Algorithm::kTwoLevels) << row.bytes;
+    EXPECT_EQ(row.choices[1].algorithm, schedule::Algorithm::kTwoLevels) << row.bytes;
     for (const schedule::Choice& each : row.choices) {
       EXPECT_NE(each.algorithm, schedule::Algorithm::kBoards);
       EXPECT_NE(each.algorithm, schedule::Algorithm::kMapped);
@@ -49,9 +51,10 @@ TEST(CollectivesView, SeveralHostsHaveTwoLevelsAndNoSharedMemory) {
 
 TEST(CollectivesView, BlocksOfSeveralHostsGoByTreesOverThem) {
   for (const auto operation : {schedule::Operation::kAllGather, schedule::Operation::kReduceScatter}) {
-    for (const CollectiveRow& row : collectives_report(16, 2, kSizes, operation, false).rows) {
-      EXPECT_EQ(row.choices[0].algorithm, schedule::Algorithm::kPat) << row.bytes;
-    }
+    const CollectivesReport report = collectives_report(16, 2, kSizes, operation, false);
+    EXPECT_EQ(report.rows[0].choices[0].algorithm, schedule::Algorithm::kPat);
+    EXPECT_EQ(report.rows[1].choices[0].algorithm, schedule::Algorithm::kMappedInHosts);
+    EXPECT_EQ(report.rows[1].choices[1].algorithm, schedule::Algorithm::kPat);
     for (const CollectiveRow& row : collectives_report(16, 1, kSizes, operation, false).rows) {
       for (const schedule::Choice& each : row.choices) EXPECT_NE(each.algorithm, schedule::Algorithm::kPat);
     }

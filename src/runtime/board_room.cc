@@ -9,8 +9,14 @@
 
 #include "base/planted.h"
 #include "base/try.h"
+#include "schedule/hosts.h"
 
 namespace hawser::runtime {
+
+void BoardRoom::know_hosts(std::vector<std::uint32_t> hosts) {
+  hosts_ = std::move(hosts);
+  mates_ = schedule::Hosts::sharing(hosts_, site_.rank, static_cast<std::uint32_t>(site_.ranks.size()));
+}
 
 void BoardRoom::enter(BoardUser& user, Instant now) {
   if (state_ == State::kUndecided || !held_.empty()) {
@@ -24,22 +30,26 @@ void BoardRoom::begin(BoardUser& user, Instant now) {
   ++begun_;
   if (state_ == State::kOpen) {
     board_->stand_on(::sched_getcpu());
-    return user.begin_on_board(*board_, turns_++, now);
+    return user.begin_on_board(*board_, std::exchange(turns_, turns_ + user.turns()), now);
   }
   if (!std::has_single_bit(begun_)) return user.begin_by_messages(now);
   state_ = State::kUndecided;
   teller_ = &user;
-  const auto size = static_cast<std::uint32_t>(site_.ranks.size());
+  const auto ranks = static_cast<std::uint32_t>(site_.ranks.size());
+  std::vector<std::uint64_t> lent(ranks);
+  lent[0] = kBoardBytes;  // In all: each rank lends so much.
   letters_ =
       std::make_unique<MappedCall>(MappedCall::Uses{.memory = *site_.memory, .place = site_.place, .view = site_.view},
-                                   schedule::Call{.operation = schedule::Operation::kAllGather,
+                                   schedule::Call{.operation = schedule::Operation::kReduceScatter,
                                                   .rank = site_.rank,
-                                                  .size = size,
-                                                  .counts = std::vector<std::uint64_t>(size, kBoardBytes)},
+                                                  .size = ranks,
+                                                  .counts = std::move(lent),
+                                                  .hosts = hosts_},
                                    memory_.data(), nullptr);
   if (board_ == nullptr && !memory_.empty()) {  // From now on the others may look at it.
-    board_ = std::make_unique<Board>(site_.world, site_.rank, size, memory_, [this](std::uint32_t rank) {
-      return letters_->there(rank, schedule::Buffer::kInput);
+    const auto own = static_cast<std::uint32_t>(std::ranges::lower_bound(mates_, site_.rank) - mates_.begin());
+    board_ = std::make_unique<Board>(site_.world, own, size(), memory_, [this](std::uint32_t place) {
+      return letters_->there_at(place, schedule::Buffer::kInput);
     });
   }
   letters_->write_letter();
@@ -51,14 +61,14 @@ Result<bool> BoardRoom::decide(std::uint64_t* turn) {
   state_ = State::kShut;
   if (!held_.empty()) site_.mailbox->run_soon([this](Instant now) { begin_held(now); });
   if (!are_seen) return false;
-  for (std::uint32_t rank = 0; rank < site_.ranks.size(); ++rank) {
+  for (const std::uint32_t rank : mates_) {
     const std::byte* const its = rank == site_.rank ? nullptr : letters_->there(rank, schedule::Buffer::kInput);
     if (reinterpret_cast<std::uintptr_t>(its) % kBoardLine == 0) continue;
     return Status(Code::kCorrupt, "the board of rank " + std::to_string(rank) + " does not begin where a line does");
   }
   letters_->let_go();
   state_ = State::kOpen;
-  *turn = turns_++;
+  *turn = std::exchange(turns_, turns_ + teller_->turns());
   return true;
 }
 
@@ -77,9 +87,9 @@ void BoardRoom::begin_held(Instant now) {
 }
 
 void BoardRoom::ring(Instant now) {
-  for (const std::uint32_t rank : board_->to_ring()) {
-    has_rung_ = true;
-    site_.mailbox->tell(site_.ranks[rank], bell_word(site_.world), now);
+  for (const std::uint32_t place : board_->to_ring()) {
+    has_messages_ = true;
+    site_.mailbox->tell(site_.ranks[mates_[place]], bell_word(site_.world), now);
   }
 }
 
@@ -93,12 +103,26 @@ void BoardRoom::wake() {
   if (!std::exchange(is_looking_, true)) site_.mailbox->watch(*this);
 }
 
-void BoardRoom::leave(BoardUser& user, std::uint64_t turn, Instant now) {
-  std::erase(users_, &user);
+void BoardRoom::finish(std::uint64_t turn, Instant now) {
   if (board_ == nullptr) return;
   board_->finish(turn);
   ring(now);
-  if (!users_.empty()) return;
+}
+
+void BoardRoom::rest(BoardUser& user) {
+  std::erase(users_, &user);
+  sleep_if_idle();
+}
+
+void BoardRoom::leave(BoardUser& user, std::uint64_t turn, Instant now) {
+  const std::uint64_t turns = user.turns();
+  for (std::uint64_t i = 0; board_ != nullptr && i < turns; ++i) board_->finish(turn + i);
+  if (board_ != nullptr) ring(now);
+  rest(user);
+}
+
+void BoardRoom::sleep_if_idle() {
+  if (!users_.empty() || board_ == nullptr) return;
   if (std::exchange(has_asked_, false)) board_->stop_asking();
   if (std::exchange(is_looking_, false)) site_.mailbox->unwatch(*this);
 }
@@ -141,9 +165,10 @@ void BoardRoom::on_bell(Instant now) {
 std::vector<std::uint32_t> BoardRoom::unread() const {
   std::vector<std::uint32_t> by;
   if (state_ != State::kOpen || board_ == nullptr) return by;
-  for (std::uint32_t rank = 0; rank < board_->size(); ++rank) {
-    const bool is_gone = rank != site_.rank && letters_->there(rank, schedule::Buffer::kInput) == nullptr;
-    if (!is_gone && turns_ > 0 && !board_->has_finished(rank, turns_ - 1)) by.push_back(rank);
+  for (std::uint32_t place = 0; place < board_->size(); ++place) {
+    const std::uint32_t rank = mates_[place];
+    const bool is_gone = rank != site_.rank && letters_->there_at(place, schedule::Buffer::kInput) == nullptr;
+    if (!is_gone && turns_ > 0 && !board_->has_finished(place, turns_ - 1)) by.push_back(rank);
   }
   return by;
 }

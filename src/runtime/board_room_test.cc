@@ -34,11 +34,13 @@ class BoardLook final : public backend::View {
 /// A barrier of one rank.
 class BoardBarrier final : public BoardUser {
  public:
-  BoardBarrier(BoardRoom& room, std::uint32_t rank) : room_(room), called_{.rank = rank, .size = 3} {}
+  BoardBarrier(BoardRoom& room, std::uint32_t rank, std::uint64_t turns)
+      : room_(room), called_{.rank = place_of(room, rank), .size = room.size()}, turns_(turns) {}
   void begin_to_tell(MappedCall& its, Instant) override {
     letters = &its;
     how += "tells ";
   }
+  std::uint64_t turns() const override { return turns_; }
   void begin_on_board(Board& board, std::uint64_t turn, Instant now) override {
     how += "board " + std::to_string(turn);
     call_ = std::make_unique<BoardCall>(board, called_, BoardCall::Buffers{}, turn, turn, 0);
@@ -74,8 +76,15 @@ class BoardBarrier final : public BoardUser {
   bool is_over = false;
 
  private:
+  static std::uint32_t place_of(const BoardRoom& room, std::uint32_t rank) {
+    std::uint32_t place = 0;
+    while (room.rank_at(place) != rank) ++place;
+    return place;
+  }
+
   BoardRoom& room_;
   const schedule::Call called_;
+  const std::uint64_t turns_;
   std::unique_ptr<BoardCall> call_;
 };
 
@@ -101,6 +110,7 @@ class BoardRoomTest : public TestRanks {
             if (asked_++ < kRanks * 2) return Status(Code::kBusy, "it is being asked for");
             return std::unique_ptr<backend::View>(std::make_unique<BoardLook>(memories_[region.rank].bytes, held_));
           }}));
+      rooms_.back()->know_hosts({});
     }
   }
   ~BoardRoomTest() override {
@@ -111,13 +121,13 @@ class BoardRoomTest : public TestRanks {
   }
   /// The next collective of that rank.
   BoardBarrier& begin(std::uint32_t rank) {
-    users_.push_back(std::make_unique<BoardBarrier>(*rooms_[rank], rank));
+    users_.push_back(std::make_unique<BoardBarrier>(*rooms_[rank], rank, turns_));
     rooms_[rank]->enter(*users_.back(), kMoment);
     return *users_.back();
   }
   std::vector<BoardBarrier*> begin_all() {
     std::vector<BoardBarrier*> all;
-    for (std::uint32_t rank = 0; rank < kRanks; ++rank) all.push_back(&begin(rank));
+    for (std::uint32_t place = 0; place < rooms_[0]->size(); ++place) all.push_back(&begin(rooms_[0]->rank_at(place)));
     return all;
   }
   static void exchange_letters(const std::vector<BoardBarrier*>& all) {
@@ -148,6 +158,7 @@ class BoardRoomTest : public TestRanks {
   std::array<BoardMemory, kRanks> memories_;
   std::array<MappedMemory, kRanks> known_;
   std::uint32_t asked_ = 0;
+  std::uint64_t turns_ = 1;
   int held_ = 0;
   std::vector<std::unique_ptr<BoardRoom>> rooms_;
   std::vector<std::unique_ptr<BoardBarrier>> users_;
@@ -178,6 +189,44 @@ TEST_F(BoardRoomTest, WithoutMemoryOfOneRankAllGoByMessagesAndTryEverMoreRarely)
     for (BoardBarrier* const each : all) EXPECT_TRUE(each->how.ends_with("messages")) << each->how;
   }
   EXPECT_EQ(tries, 5);
+}
+
+TEST_F(BoardRoomTest, MatesOfAHostOpenTheirBoardsAlone) {
+  for (const auto& room : rooms_) room->know_hosts({0, 1, 0});
+  EXPECT_EQ(rooms_[2]->size(), 2U);
+  EXPECT_EQ(rooms_[2]->rank_at(1), 2U);
+  EXPECT_EQ(rooms_[1]->size(), 1U);
+  asked_ = kRanks * 2 - rooms_[0]->size();  // There are fewer who ask.
+  open();
+  BoardBarrier& one = begin(0);
+  EXPECT_EQ(one.how, "board 1");
+  EXPECT_EQ(mailbox_.expire(kMoment), 0U);
+  EXPECT_TRUE(mailbox_.prepare_sleep());
+  BoardBarrier& other = begin(2);
+  EXPECT_TRUE(other.is_over);
+  EXPECT_EQ(bells(0), 1U);
+  EXPECT_EQ(bells(1) + bells(2), 0U);
+  EXPECT_EQ(rooms_[2]->unread(), std::vector<std::uint32_t>{0});
+  rooms_[0]->on_bell(kMoment);
+  EXPECT_TRUE(one.is_over);
+}
+
+TEST_F(BoardRoomTest, OfOneWithTwoTurnsBothAreTakenAtItsBeginningAndEndWithIt) {
+  turns_ = 2;
+  open();
+  BoardBarrier& one = begin(0);
+  BoardBarrier& two = begin(0);
+  EXPECT_EQ(one.how, "board 2");
+  EXPECT_EQ(two.how, "board 4");
+  rooms_[0]->rest(one);
+  EXPECT_EQ(rooms_[0]->unread(), (std::vector<std::uint32_t>{0, 1, 2}));
+  for (const std::uint32_t rank : {1U, 2U, 1U, 2U}) EXPECT_TRUE(begin(rank).how.starts_with("board"));
+  mailbox_.expire(kMoment);
+  EXPECT_FALSE(one.is_over) << "one that rests is not looked at";
+  EXPECT_TRUE(two.is_over);
+  EXPECT_TRUE(one.look(kMoment));
+  mailbox_.expire(kMoment);
+  EXPECT_TRUE(rooms_[0]->unread().empty());
 }
 
 TEST_F(BoardRoomTest, WhatBeginsBeforeATryIsDecidedGoesAsAllDo) {

@@ -33,8 +33,10 @@ std::byte* Collective::place(const schedule::Slice& slice) {
 }
 
 void Collective::make_schedule() {
-  algorithm = schedule::unmapped_choices(call, model)[0].algorithm;
-  schedule = schedule::make_schedule(call, algorithm, model);
+  const bool is_alone = base::planted(base::Planted::kHostsOwnWay);
+  schedule::ByMessages made = schedule::by_messages(call, is_alone ? schedule::Algorithm::kBoards : algorithm, model);
+  algorithm = made.algorithm;
+  schedule = std::move(made.schedule);
 }
 
 /// False: it takes the schedule by messages to tell whether the buffers are right. Mostly it does not.
@@ -103,7 +105,8 @@ void Collective::on_late(Operation&, Instant now) {
 }
 
 void Collective::begin(Instant now) {
-  if (room != nullptr) return room->enter(*this, now);
+  if (room != nullptr && room->size() > 1) return room->enter(*this, now);
+  if (room != nullptr) return begin_by_messages(now);
   if (mapped != nullptr) {
     mapped->write_letter();
     return begin_to_tell(*mapped, now);
@@ -132,12 +135,52 @@ bool Collective::goes_by_schedule(Instant now) {
 }
 
 void Collective::begin_on_board(Board& board, std::uint64_t turn, Instant now) {
-  on_board_.emplace(
-      board, call,
-      BoardCall::Buffers{.input = elements.input, .output = elements.output, .combine = std::move(elements.combine)},
-      turn, number, digest);
+  turn_ = turn;
+  if (call.hosts.empty()) {
+    schedule = {};  // That by messages, if `check_buffers` needed it.
+    write_on_board(board, call, turn, elements.output);
+    return sit_down(now);
+  }
+  phases_ = schedule::boards_in_hosts(call, model);
+  schedule = std::move(phases_.between);
+  if (!take_scratch(now)) return;
+  if (!phases_.before) return go_on(now);
+  write_on_board(board, *phases_.before, turn, phases_.result == Buffer::kScratch ? scratch_.get() : elements.output);
+  sit_down(now);
+}
+
+void Collective::write_on_board(Board& board, const schedule::Call& phase, std::uint64_t turn, std::byte* output) {
+  on_board_.emplace(board, phase,
+                    BoardCall::Buffers{.input = elements.input, .output = output, .combine = elements.combine}, turn,
+                    number, digest);
+}
+
+void Collective::write_last_phase() { write_on_board(room->board(), *phases_.after, *turn_ + 1, elements.output); }
+
+/// It is in a phase on boards. The room looks at it until that is over.
+void Collective::sit_down(Instant now) {
   look(now);
-  if (!is_over_) room->wait_for(*this);
+  if (!is_over_ && on_board_ && !std::exchange(is_seated_, true)) room->wait_for(*this);
+}
+
+/// The phase is over. True: the next one is on boards, too. False: it goes by messages, or has ended.
+bool Collective::go_on_from_board(Instant now) {
+  const bool was_last = on_board_->turn() != *turn_;
+  const bool has_messages = !was_last && schedule.rounds() > 0 && !base::planted(base::Planted::kHostAlone);
+  if (was_last || (!has_messages && !phases_.after)) {
+    end_well(now);
+    return false;
+  }
+  room->finish(*turn_, now);
+  if (!has_messages) {
+    write_last_phase();
+    return true;
+  }
+  on_board_.reset();
+  if (std::exchange(is_seated_, false)) room->rest(*this);
+  room->note_messages();
+  go_on(now);
+  return false;
 }
 
 bool Collective::look(Instant now) {
@@ -150,17 +193,19 @@ bool Collective::look(Instant now) {
         room->ring(now);
         break;
       case BoardCall::Step::kOver:
-        end_well(now);
-        return true;
+        if (!go_on_from_board(now)) return true;
+        break;
       case BoardCall::Step::kDiffers:
-        fail(differs_at(on_board_->culprit()), now);
+        fail(differs_at(room->rank_at(on_board_->culprit())), now);
         return true;
-      case BoardCall::Step::kBad:
-        fail(Status(Code::kCorrupt, title() + ": what rank " + std::to_string(on_board_->culprit()) +
+      case BoardCall::Step::kBad: {
+        const std::uint32_t culprit = room->rank_at(on_board_->culprit());
+        fail(Status(Code::kCorrupt, title() + ": what rank " + std::to_string(culprit) +
                                         " has on its board is of no collective of this world")
-                 .with_peer(ranks[on_board_->culprit()].name()),
+                 .with_peer(ranks[culprit].name()),
              now);
         return true;
+      }
     }
   }
 }
@@ -190,8 +235,8 @@ bool Collective::decide(Instant now) {
     return false;
   }
   if (*decided) {
-    schedule = mapped->schedule();
-    return true;
+    schedule = mapped->schedule(model);
+    return take_scratch(now);
   }
   mapped.reset();
   return goes_by_schedule(now);
@@ -360,7 +405,7 @@ std::size_t Collective::rounds() const {
 }
 
 void Collective::go_on(Instant now) {
-  while (!is_over_) {
+  while (!is_over_ && !on_board_) {
     if (!first_error_.ok()) return fail(first_error_, now);
     if (is_begun_) {
       if (pending_ > 0) return;
@@ -373,7 +418,9 @@ void Collective::go_on(Instant now) {
         if (!decide(now)) return;
         continue;
       }
-      return end_well(now);
+      if (!turn_ || !phases_.after) return end_well(now);
+      write_last_phase();
+      return sit_down(now);
     }
     begin_round(now);
   }
@@ -394,9 +441,18 @@ void Collective::fail(const Status& why, Instant now) {
   finish(why, now);
 }
 
+std::optional<std::uint32_t> Collective::out_of_sight() const {
+  const std::optional<std::uint32_t> place = on_board_ ? on_board_->out_of_sight() : std::nullopt;
+  return place ? std::optional(room->rank_at(*place)) : std::nullopt;
+}
+
 std::vector<std::uint32_t> Collective::awaited() const {
-  if (on_board_) return on_board_->awaited();
   std::vector<std::uint32_t> all;
+  if (on_board_) {
+    all = on_board_->awaited();
+    for (std::uint32_t& each : all) each = room->rank_at(each);
+    return all;
+  }
   for (const Receive& receive : receives_) {
     if (receive.final.load(std::memory_order_relaxed)) continue;
     for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) {
@@ -413,10 +469,9 @@ void Collective::finish(Status result, Instant now) {
   const std::shared_ptr<Operation> keep = std::move(self);
   hook.unlink();
   mapped.reset();  // The others' memory, too.
-  if (on_board_) {
-    const std::uint64_t turn = on_board_->turn();
-    on_board_.reset();
-    room->leave(*this, turn, now);
+  on_board_.reset();
+  if (turn_) {
+    room->leave(*this, *turn_, now);
   } else if (room != nullptr) {
     room->forget(*this);
   }

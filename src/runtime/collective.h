@@ -23,6 +23,7 @@
 #include "runtime/mailbox.h"
 #include "runtime/mapped_call.h"
 #include "runtime/roll_call.h"
+#include "schedule/boards_in_hosts.h"
 #include "schedule/collective.h"
 
 namespace hawser::runtime {
@@ -57,7 +58,7 @@ class Collective final : public Operation, public Listener, public BoardUser {
   schedule::Algorithm taken = schedule::Algorithm::kDirect;
   /// The ranks may read each other's buffers, and tell each other first whether they do. Else they go by `schedule`.
   std::unique_ptr<MappedCall> mapped;
-  /// It may go by boards, as `call`. Else it gets a schedule, as the model says.
+  /// It may go by boards, as `call`, where there are mates. Else it gets a schedule, as the model says.
   BoardRoom* room = nullptr;
   schedule::Call call;
   schedule::CostModel model;
@@ -93,12 +94,13 @@ class Collective final : public Operation, public Listener, public BoardUser {
   /// Ranks of whom the round still waits for a message.
   std::vector<std::uint32_t> awaited() const;
   /// The rank whose board it waits for, and cannot read any more.
-  std::optional<std::uint32_t> out_of_sight() const { return on_board_ ? on_board_->out_of_sight() : std::nullopt; }
+  std::optional<std::uint32_t> out_of_sight() const;
   bool is_over() const { return is_over_; }
   bool is_on_board() const { return on_board_.has_value(); }
 
   // For the room.
   void begin_to_tell(MappedCall& letters, Instant now) override;
+  std::uint64_t turns() const override { return call.hosts.empty() ? 1 : schedule::kTurnsInHosts; }
   void begin_on_board(Board& board, std::uint64_t turn, Instant now) override;
   void begin_by_messages(Instant now) override;
   bool look(Instant now) override;
@@ -115,6 +117,10 @@ class Collective final : public Operation, public Listener, public BoardUser {
   bool goes_by_schedule(Instant now);
   void make_schedule();
   bool has_buffers_for_boards() const;
+  void write_on_board(Board& board, const schedule::Call& phase, std::uint64_t turn, std::byte* output);
+  void write_last_phase();
+  void sit_down(Instant now);
+  bool go_on_from_board(Instant now);
   bool act_on_round(Instant now);
   bool read_some(std::span<const schedule::Step> steps, std::uint64_t* budget, Instant now);
   const std::byte* there(const schedule::Step& step) const;
@@ -127,7 +133,10 @@ class Collective final : public Operation, public Listener, public BoardUser {
   Status error_of(const Operation& operation) const;
 
   std::unique_ptr<std::byte[]> scratch_;
-  std::optional<BoardCall> on_board_;
+  schedule::BoardsInHosts phases_;     ///< Of several hosts, on boards. What goes between is in `schedule`.
+  std::optional<std::uint64_t> turn_;  ///< The first one, if it goes by boards.
+  std::optional<BoardCall> on_board_;  ///< While it is in a phase there.
+  bool is_seated_ = false;             ///< The room looks at it.
   MappedCall* letters_ = nullptr;
   schedule::Schedule exchange_;  ///< Of letters, while `is_telling_`.
   bool is_telling_ = false;

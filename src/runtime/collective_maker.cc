@@ -10,6 +10,7 @@
 #include "reduce/compressor.h"
 #include "runtime/digest.h"
 #include "runtime/rank_list.h"
+#include "schedule/hosts.h"
 
 namespace hawser::runtime {
 namespace {
@@ -31,7 +32,9 @@ void CollectiveMaker::know_hosts(const std::vector<std::uint64_t>& ids) {
   Digest digest;
   for (const std::uint32_t host : hosts_) digest.add(host);
   hosts_digest_ = digest.value();
-  is_one_host_ = numbers.size() == 1;
+  several_hosts_ = schedule::Hosts::are_several(hosts_) ? hosts_ : std::vector<std::uint32_t>();
+  has_mates_ = numbers.size() == 1 || schedule::Hosts::has_levels(hosts_);
+  choices_.forget();
 }
 
 Status CollectiveMaker::check(const CollectiveCall& call) const {
@@ -77,30 +80,32 @@ CollectiveMaker::Made CollectiveMaker::build(CollectiveCall call, const Collecti
   const std::uint64_t bytes = size_of(call.type);
   what.element_bytes = bytes;
   what.reproducible = options.reproducible;
-  if (!site_.is_sparse && !is_one_host_) what.hosts = hosts_;
+  if (!site_.is_sparse) what.hosts = several_hosts_;
   const bool is_packed = call.how != 0;  // In memory of this library's own.
-  what.may_be_mapped = what.may_use_boards = is_one_host_ && !site_.is_sparse && !is_packed;
+  what.may_be_mapped = what.may_use_boards = has_mates_ && !site_.is_sparse && !is_packed;
   HAWSER_TRY_ASSIGN(const schedule::Algorithm algorithm, choose(what, options));
-  const bool goes_by_hosts = algorithm == schedule::Algorithm::kTwoLevels || algorithm == schedule::Algorithm::kPat;
+  const bool goes_by_hosts = schedule::is_by_hosts(algorithm);
   if (goes_by_hosts) call.how += hosts_digest_;
   auto made = std::make_shared<Collective>();
   made->algorithm = made->taken = algorithm;
-  if (algorithm == schedule::Algorithm::kMapped) {
-    made->algorithm = schedule::unmapped_choices(what, site_.model)[0].algorithm;
-    made->mapped = site_.map(call);
-    made->read_at_once = site_.read_at_once;
-  }
-  if (algorithm == schedule::Algorithm::kBoards) {
+  made->model = site_.model;
+  if (algorithm == schedule::Algorithm::kBoards || algorithm == schedule::Algorithm::kBoardsInHosts) {
     made->room = site_.room();
     made->call = what;
-    made->model = site_.model;
+  } else if (schedule::is_by_memory(algorithm)) {
+    schedule::ByMessages otherwise = schedule::by_messages(what, algorithm, site_.model);
+    made->algorithm = otherwise.algorithm;
+    made->schedule = std::move(otherwise.schedule);
+    made->mapped = site_.map(call);
+    made->read_at_once = site_.read_at_once;
+  } else {
+    made->schedule = schedule::make_schedule(what, algorithm, site_.model);
   }
   made->name = schedule::to_string(what.operation);
   made->world = site_.world;
   made->flight = flight_of(call, algorithm);
   put_text(made->flight.world_name, site_.name);
   made->digest = digest_of(call, algorithm);
-  if (made->room == nullptr) made->schedule = schedule::make_schedule(what, made->algorithm, site_.model);
   made->ranks = site_.ranks;
   made->mailbox = site_.mailbox;
   made->elements.input = static_cast<const std::byte*>(call.input);

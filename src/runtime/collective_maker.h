@@ -61,6 +61,8 @@ class CollectiveMaker {
   void know_hosts(const std::vector<std::uint64_t>& ids);
   /// By rank, from 0 in the order of the hosts' first ranks. Empty: not known.
   const std::vector<std::uint32_t>& hosts() const { return hosts_; }
+  /// As a call says it: empty where all ranks are on one host.
+  const std::vector<std::uint32_t>& several_hosts() const { return several_hosts_; }
 
   /// Errors: kInvalid, naming the operation and what is wrong with it.
   Made make(CollectiveCall call, const CollectiveOptions& options) const;
@@ -79,9 +81,9 @@ class CollectiveMaker {
                      const CollectiveOptions& options) const;
 
   Site site_;
-  std::vector<std::uint32_t> hosts_;
+  std::vector<std::uint32_t> hosts_, several_hosts_;
   std::uint64_t hosts_digest_ = 0;
-  bool is_one_host_ = false;
+  bool has_mates_ = false;  ///< Some rank shares its host with another one.
   mutable schedule::ChoiceMemory choices_;
 };
 

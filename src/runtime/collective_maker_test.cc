@@ -82,7 +82,7 @@ TEST_F(CollectiveMakerTest, OneThatIsMadeKnowsItsWorldAndItsElements) {
   EXPECT_NE(made->digest, maker_.make(all_reduce(9, ReduceOp::kAvg), {}).value()->digest);
 }
 
-TEST_F(CollectiveMakerTest, BoardsAndMappedMemoryAreForRanksOfOneHost) {
+TEST_F(CollectiveMakerTest, BoardsAndMappedMemoryAreForRanksThatShareHosts) {
   (void)maker_.make(all_reduce(1), {}).value();
   EXPECT_EQ(rooms_ + mapped_, 0) << "nobody knows who is where";
   EXPECT_TRUE(maker_.hosts().empty());
@@ -98,7 +98,12 @@ TEST_F(CollectiveMakerTest, BoardsAndMappedMemoryAreForRanksOfOneHost) {
   EXPECT_EQ(maker_.hosts(), (std::vector<std::uint32_t>{0, 1, 0}));
   (void)maker_.make(all_reduce(1), {}).value();
   (void)maker_.make(all_reduce(1 << 22), {}).value();
-  EXPECT_EQ(rooms_ + mapped_, 2);
+  EXPECT_EQ(rooms_, 2) << "ranks 0 and 2 have boards";
+  EXPECT_EQ(mapped_, 1) << "hosts are not even";
+  maker_.know_hosts({7, 8, 9});
+  (void)maker_.make(all_reduce(1), {}).value();
+  (void)maker_.make(all_reduce(1 << 22), {}).value();
+  EXPECT_EQ(rooms_ + mapped_, 3);
 }
 
 TEST_F(CollectiveMakerTest, ABucketTakesWhatFits) {

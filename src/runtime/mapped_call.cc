@@ -8,6 +8,7 @@
 #include "base/planted.h"
 #include "base/try.h"
 #include "runtime/digest.h"
+#include "schedule/hosts.h"
 #include "schedule/mapped.h"
 
 namespace hawser::runtime {
@@ -37,10 +38,16 @@ agent::RegionId id_of(const wire::BufferPlace& place) {
 MappedCall::MappedCall(Uses uses, const schedule::Call& call, const std::byte* input, const std::byte* output)
     : uses_(std::move(uses)),
       call_(call),
+      mates_(schedule::Hosts::sharing(call.hosts, call.rank, call.size)),
+      leader_(call.hosts.empty() ? call.root : schedule::Hosts(call.hosts, call.rank, call.root).mates().world_rank(0)),
       input_(input),
       output_(output),
       own_(wire::kBufferLetterSize),
-      letters_(wire::kBufferLetterSize * call.size) {}
+      letters_(wire::kBufferLetterSize * mates_.size()) {}
+
+std::uint32_t MappedCall::place_of(std::uint32_t rank) const {
+  return static_cast<std::uint32_t>(std::ranges::lower_bound(mates_, rank) - mates_.begin());
+}
 
 std::uint64_t MappedCall::lent_bytes(std::uint32_t rank, Buffer buffer) const {
   const bool is_input = buffer == Buffer::kInput;
@@ -53,10 +60,14 @@ std::uint64_t MappedCall::lent_bytes(std::uint32_t rank, Buffer buffer) const {
       count = is_input ? sum_of(call_.counts) : 0;
       break;
     case What::kAllGather:
-      count = is_input ? call_.counts[rank] : 0;
+      if (call_.hosts.empty()) {
+        count = is_input ? call_.counts[rank] : 0;
+      } else {  // What ranks have brought from other hosts lies in their outputs.
+        count = is_input ? 0 : sum_of(call_.counts);
+      }
       break;
     case What::kBroadcast:
-      count = !is_input && rank == call_.root ? call_.count : 0;
+      count = !is_input && rank == leader_ ? call_.count : 0;
       break;
     default:
       break;
@@ -91,7 +102,7 @@ bool MappedCall::is_safe() const {
 
 schedule::Schedule MappedCall::exchange() const {
   schedule::Schedule made;
-  schedule::tell_all(made, schedule::Members::all(call_.rank, call_.size), wire::kBufferLetterSize);
+  schedule::tell_all(made, schedule::Members::among(mates_, place_of(call_.rank)), wire::kBufferLetterSize);
   return made;
 }
 
@@ -147,8 +158,9 @@ void MappedCall::look(const MappedMemory::Known& known) {
 MappedMemory::Known MappedCall::known_by(std::span<const wire::BufferLetter> letters) const {
   MappedMemory::Known known;
   Digest digest;
-  for (std::uint32_t rank = 0; rank < letters.size(); ++rank) {
-    for (const auto& place : {letters[rank].input, letters[rank].output}) {
+  for (std::size_t at = 0; at < letters.size(); ++at) {
+    const std::uint32_t rank = mates_[at];
+    for (const auto& place : {letters[at].input, letters[at].output}) {
       add(digest, place);
       if (!place || rank == call_.rank) continue;
       const RankRegion region{.rank = rank, .id = id_of(*place), .size = place->region_size};
@@ -161,9 +173,9 @@ MappedMemory::Known MappedCall::known_by(std::span<const wire::BufferLetter> let
 
 Result<bool> MappedCall::decide() {
   std::vector<wire::BufferLetter> letters;
-  for (std::uint32_t rank = 0; rank < call_.size; ++rank) {
+  for (const std::uint32_t rank : mates_) {
     HAWSER_TRY_ASSIGN(letters.emplace_back(), wire::decode_buffer_letter(std::span(letters_).subspan(
-                                                  rank * wire::kBufferLetterSize, wire::kBufferLetterSize)));
+                                                  letters.size() * wire::kBufferLetterSize, wire::kBufferLetterSize)));
     const wire::BufferLetter& letter = letters.back();
     if (!letter.can_be_mapped) return false;
     const bool has_all = letter.input.has_value() == (lent_bytes(rank, Buffer::kInput) > 0) &&
@@ -189,12 +201,13 @@ const backend::View* MappedCall::view_of(std::uint32_t rank, const agent::Region
 }
 
 Status MappedCall::resolve(std::span<const wire::BufferLetter> letters) {
-  inputs_.resize(call_.size);
-  outputs_.resize(call_.size);
-  for (std::uint32_t rank = 0; rank < call_.size; ++rank) {
+  inputs_.resize(mates_.size());
+  outputs_.resize(mates_.size());
+  for (std::size_t at = 0; at < mates_.size(); ++at) {
+    const std::uint32_t rank = mates_[at];
     if (rank == call_.rank) continue;
     for (const Buffer buffer : {Buffer::kInput, Buffer::kOutput}) {
-      const auto& place = buffer == Buffer::kInput ? letters[rank].input : letters[rank].output;
+      const auto& place = buffer == Buffer::kInput ? letters[at].input : letters[at].output;
       if (!place) continue;
       const backend::View* const view = view_of(rank, id_of(*place));
       const std::uint64_t size = view == nullptr ? 0 : view->bytes().size();
@@ -203,7 +216,7 @@ Status MappedCall::resolve(std::span<const wire::BufferLetter> letters) {
       if (!fits && size != 0) {
         return Status(Code::kCorrupt, "rank " + std::to_string(rank) + " lends more than it has mapped");
       }
-      (buffer == Buffer::kInput ? inputs_ : outputs_)[rank] = {view, fits ? place->offset - view->first() : 0};
+      (buffer == Buffer::kInput ? inputs_ : outputs_)[at] = {view, fits ? place->offset - view->first() : 0};
     }
   }
   return {};
@@ -213,8 +226,8 @@ void MappedCall::let_go() {
   for (const Seen& each : seen_) each.view->let_go();
 }
 
-const std::byte* MappedCall::there(std::uint32_t rank, Buffer buffer) const {
-  const There& there = (buffer == Buffer::kInput ? inputs_ : outputs_)[rank];
+const std::byte* MappedCall::there_at(std::uint32_t place, Buffer buffer) const {
+  const There& there = (buffer == Buffer::kInput ? inputs_ : outputs_)[place];
   const std::span<const std::byte> bytes = there.view == nullptr ? std::span<const std::byte>() : there.view->bytes();
   return bytes.empty() ? nullptr : bytes.data() + there.at;
 }

@@ -1,10 +1,11 @@
 #pragma once
 
-// MappedCall: one rank's part in a collective whose ranks may read each other's buffers where they lie.
+// MappedCall: one rank's part in a collective in which ranks of a host may read each other's buffers where they lie.
 //
-// First all ranks tell each other where their buffers lie (wire/buffer_letter.h). If each rank has mapped what all the
-// others lend, they read it there. Else all of them move the bytes by messages, and each begins to map what it heard
-// of, for the next call with the same memory. All decide by the same letters, so they decide the same.
+// First all ranks of the host, the mates, tell each other where their buffers lie (wire/buffer_letter.h). If each mate
+// has mapped what all the others lend, they read it there. Else all of them move the bytes by messages, and each begins
+// to map what it heard of, for the next call with the same memory. All decide by the same letters, so they decide the
+// same. Hosts decide each for itself: see schedule/two_levels.h.
 //
 // A view holds each region open at its owner from the letter to the end of the collective.
 //
@@ -40,7 +41,8 @@ class MappedCall {
     /// See Path::view.
     std::function<Result<std::unique_ptr<backend::View>>(const RankRegion&)> view;
   };
-  /// `input` and `output` as in the table of schedule::Call.
+  /// `input` and `output` as in the table of schedule::Call, which is that of the world. The mates are those of its
+  /// `hosts`.
   MappedCall(Uses uses, const schedule::Call& call, const std::byte* input, const std::byte* output);
 
   /// How all ranks come to have all letters: elements are bytes, the input is `own_letter`, the output `letters`.
@@ -49,18 +51,26 @@ class MappedCall {
   void write_letter();
   std::span<const std::byte> own_letter() const { return own_; }
   std::span<std::byte> letters() { return letters_; }
-  /// Once all letters are there. True: all ranks go by `schedule`.
+  /// Once all letters are there. True: all mates go by `schedule`.
   Result<bool> decide();
-  schedule::Schedule schedule() const { return schedule::make_schedule(call_, schedule::Algorithm::kMapped); }
+  schedule::Schedule schedule(const schedule::CostModel& model) const {
+    const bool is_one_host = call_.hosts.empty();
+    return schedule::make_schedule(
+        call_, is_one_host ? schedule::Algorithm::kMapped : schedule::Algorithm::kMappedInHosts, model);
+  }
   /// The others' memory is held open no more: see View::let_go.
   void let_go();
-  /// Where that buffer of another rank begins here. Null: the path to it has ended, and what was read since the last
+  /// Where that buffer of another mate begins here. Null: the path to it has ended, and what was read since the last
   /// look counts for nothing.
-  const std::byte* there(std::uint32_t rank, schedule::Buffer buffer) const;
+  const std::byte* there(std::uint32_t rank, schedule::Buffer buffer) const { return there_at(place_of(rank), buffer); }
+  /// The same of the mate at that place, in the order of ranks.
+  const std::byte* there_at(std::uint32_t place, schedule::Buffer buffer) const;
 
  private:
   /// Bytes of a rank's buffer that others read; 0: none.
   std::uint64_t lent_bytes(std::uint32_t rank, schedule::Buffer buffer) const;
+  /// Where the mate is among them.
+  std::uint32_t place_of(std::uint32_t rank) const;
   bool is_safe() const;
   std::uint64_t own_regions() const;
   void look(const MappedMemory::Known& known);
@@ -81,12 +91,14 @@ class MappedCall {
 
   const Uses uses_;
   const schedule::Call call_;
+  const std::vector<std::uint32_t> mates_;  ///< Ranks, in order.
+  const std::uint32_t leader_;              ///< Of a broadcast: the mate that the others read.
   const std::byte* const input_;
   const std::byte* const output_;
   wire::BufferLetter letter_;
   std::vector<std::byte> own_, letters_;
   std::vector<Seen> seen_;
-  std::vector<There> inputs_, outputs_;  ///< By rank.
+  std::vector<There> inputs_, outputs_;  ///< By place.
 };
 
 }  // namespace hawser::runtime

@@ -77,6 +77,8 @@ class MappedCallTest : public testing::Test {
   Call call(std::uint32_t rank, What operation) const {
     Call made{.operation = operation, .rank = rank, .size = kRanks, .count = kCount, .element_bytes = 4};
     if (operation == What::kAllGather || operation == What::kReduceScatter) made.counts.assign(kRanks, kCount / 4);
+    made.hosts = hosts_;
+    made.root = root_;
     return made;
   }
   /// The ranks' calls, with all letters in all places. `offsets`: of input and output.
@@ -87,9 +89,11 @@ class MappedCallTest : public testing::Test {
       calls_.push_back(std::make_unique<MappedCall>(uses(rank), call(rank, operation), data + in, data + out));
       calls_.back()->write_letter();
     }
-    for (const auto& to : calls_) {
+    for (std::uint32_t to = 0; to < kRanks; ++to) {
+      std::uint32_t place = 0;
       for (std::uint32_t from = 0; from < kRanks; ++from) {
-        std::ranges::copy(calls_[from]->own_letter(), letter(*to, from).begin());
+        if (!hosts_.empty() && hosts_[from] != hosts_[to]) continue;
+        std::ranges::copy(calls_[from]->own_letter(), letter(*calls_[to], place++).begin());
       }
     }
   }
@@ -110,6 +114,8 @@ class MappedCallTest : public testing::Test {
 
   std::array<Rank, kRanks> ranks_;
   std::vector<std::unique_ptr<MappedCall>> calls_;
+  std::vector<std::uint32_t> hosts_;
+  std::uint32_t root_ = 0;
   int held_ = 0;
   bool has_ended_ = false;
   std::uint64_t first_ = 0;  ///< Where the mapped part of each region begins.
@@ -135,7 +141,7 @@ TEST_F(MappedCallTest, EachOperationLendsWhatItsScheduleReads) {
     begin(operation);
     ASSERT_EQ(decided(), true) << to_string(operation);
     for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
-      const schedule::Schedule schedule = calls_[rank]->schedule();
+      const schedule::Schedule schedule = calls_[rank]->schedule({});
       for (std::size_t i = 0; i < schedule.rounds(); ++i) {
         for (const schedule::Step& step : schedule.round(i)) {
           const bool reads = step.there.count > 0;
@@ -195,6 +201,38 @@ TEST_F(MappedCallTest, WhatWouldBeWrittenOverWhileItIsReadIsNotLent) {
   (void)decided();
   begin(What::kReduceScatter, 0, 0);
   EXPECT_EQ(decided(), false) << "the result would go over blocks that others read";
+}
+
+TEST_F(MappedCallTest, RanksOfOtherHostsAreNotReadAndTheirMemoryDoesNotMatter) {
+  hosts_ = {0, 1, 0};
+  ranks_[1].is_registered = false;
+  for (const What operation : {What::kAllReduce, What::kBroadcast, What::kAllGather}) {
+    begin(operation);
+    for (const std::uint32_t rank : {0U, 2U}) {
+      EXPECT_EQ(calls_[rank]->letters().size(), 2 * wire::kBufferLetterSize);
+      EXPECT_EQ(calls_[rank]->decide().value(), false);
+    }
+    begin(operation);
+    for (const std::uint32_t rank : {0U, 2U}) EXPECT_EQ(calls_[rank]->decide().value(), true) << to_string(operation);
+    EXPECT_EQ(calls_[1]->decide().value(), false);
+    EXPECT_EQ(calls_[2]->there(0, Buffer::kOutput), ranks_[0].memory.data() + kBytes);
+    EXPECT_EQ(calls_[2]->there_at(0, Buffer::kOutput), calls_[2]->there(0, Buffer::kOutput));
+  }
+}
+
+TEST_F(MappedCallTest, OfABroadcastFromAnotherHostTheLeadersMemoryCounts) {
+  hosts_ = {0, 1, 0};
+  root_ = 1;
+  ranks_[1].is_registered = ranks_[2].is_registered = false;
+  for (const bool expected : {false, true}) {
+    begin(What::kBroadcast);
+    for (const std::uint32_t rank : {0U, 2U}) EXPECT_EQ(calls_[rank]->decide().value(), expected);
+  }
+  root_ = 2;
+  for (int i = 0; i < 2; ++i) {
+    begin(What::kBroadcast);
+    for (const std::uint32_t rank : {0U, 2U}) EXPECT_EQ(calls_[rank]->decide().value(), false) << "the root leads";
+  }
 }
 
 TEST_F(MappedCallTest, AViewThatHasEndedShowsNothing) {

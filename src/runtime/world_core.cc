@@ -136,6 +136,7 @@ void WorldCore::begin_under_lane(std::vector<Peer> ranks, std::uint64_t nonce, I
         .memory = &mapped_memory_,
         .place = [this](std::span<const std::byte> bytes) { return agent::inner::mapped_place(seat_->agent, bytes); },
         .view = [this](const RankRegion& region) { return view(region); }});
+    room_->know_hosts(maker_.several_hosts());  // Of a group. A world knows them once all have entered.
   }
   seat_->mailbox->add_watcher(nonce_, *this, ranks_);
   calls_->open(now);
@@ -202,6 +203,7 @@ Request WorldCore::all_entered(Duration timeout) {
 void WorldCore::take_entries(std::span<const std::uint64_t> words) {
   host_ids_ = hosts_of(words);
   maker_.know_hosts(host_ids_);
+  if (room_ != nullptr) room_->know_hosts(maker_.several_hosts());
   const Result<SettledCosts> costs = settle_costs(words);
   if (!costs) {
     misfit_ =
@@ -875,11 +877,10 @@ bool WorldCore::wait(const runtime::Operation& operation, Duration timeout) cons
 
 /// For a moment at what is on boards, without the lane's turns in between: they take longer than most waits. In its
 /// pauses it lets others run: a rank that it waits for may be among them. It pauses soon if that rank stood on this
-/// core when it told last, or if there are more ranks than cores. Where yields cost slices, and no awaited rank stood
-/// here, it does not yield: what is left of the wait is the lane's, which spins, yields and sleeps.
+/// core when it told last, or if there are more ranks of this host than cores. Where yields cost slices, and no awaited
+/// rank stood here, it does not yield: what is left of the wait is the lane's, which spins, yields and sleeps.
 void WorldCore::look_for(const runtime::Operation& operation) const {
   static const auto cores = static_cast<std::uint32_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
-  const bool is_crowded = size() > cores;
   constexpr int kRounds = 16, kLooks = 24, kFewLooks = 2;
   base::YieldPrice& yields = agent::inner::yields(seat_->agent);
   bool is_awaited_here = false;
@@ -887,6 +888,7 @@ void WorldCore::look_for(const runtime::Operation& operation) const {
     if (round > 0 && (is_awaited_here || yields.patience() == Duration::zero())) yields.yield();
     bool has_users = false;
     const auto look = [&](Instant now) {
+      const bool is_crowded = room_->size() > cores;
       for (int i = 0; i < kLooks && room_->has_users() && !operation.final.load(std::memory_order_relaxed); ++i) {
         if (i == kFewLooks) {
           is_awaited_here = room_->wait_on(::sched_getcpu());
@@ -896,7 +898,7 @@ void WorldCore::look_for(const runtime::Operation& operation) const {
       }
       const bool has_begun_others = seat_->mailbox->run_jobs(now);
       has_users = room_->has_users();
-      if (room_->take_rung() || !why_not().ok()) return agent::inner::Need::kTurn;
+      if (room_->take_messages() || !why_not().ok()) return agent::inner::Need::kTurn;
       const bool is_over = operation.final.load(std::memory_order_relaxed);
       // Others on boards may have been left to a driver that sleeps until it is rung: this rank's boards are looked at.
       const bool needs_driver = !operation.is_waited || has_begun_others || (is_over && has_users);
@@ -1020,7 +1022,7 @@ Request WorldCore::begin_collective(const CollectiveMaker::Made& made, const Col
     book_.begin(its, deadline(options.timeout, now), now);
     seat_->mailbox->run_jobs(now);
     const bool is_written = its->room != nullptr && why_not().ok() && (its->is_on_board() || its->is_over());
-    if (!is_written || its->room->take_rung()) return agent::inner::Need::kTurn;
+    if (!is_written || its->room->take_messages()) return agent::inner::Need::kTurn;
     return its->is_over() || its->is_waited ? agent::inner::Need::kNothing : agent::inner::Need::kDriver;
   };
   // By reference: no memory is allocated for the function.

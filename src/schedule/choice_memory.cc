@@ -5,9 +5,10 @@
 namespace hawser::schedule {
 namespace {
 
-constexpr int kAlgorithmBits = 8, kFlagBits = 5, kOperationBits = 4, kElementBits = 6;
+constexpr int kAlgorithmBits = 8, kFlagBits = 6, kOperationBits = 4, kElementBits = 6;
 constexpr std::uint64_t kChoiceMask = (std::uint64_t{1} << kAlgorithmBits) - 1;
-constexpr std::uint64_t kCountMax = (std::uint64_t{1} << 40) - 1;
+constexpr int kCountBits = 39;
+constexpr std::uint64_t kCountMax = (std::uint64_t{1} << kCountBits) - 1;
 constexpr std::uint64_t kElementMax = (std::uint64_t{1} << kElementBits) - 1;
 static_assert(kAlgorithms < kChoiceMask, "a choice is its number and 1");
 
@@ -15,17 +16,18 @@ static_assert(kAlgorithms < kChoiceMask, "a choice is its number and 1");
 std::uint64_t key_of(const Call& call) {
   const bool is_even = std::ranges::all_of(call.counts, [&](std::uint64_t each) { return each == call.counts[0]; });
   const std::uint64_t count = call.counts.empty() ? call.count : call.counts[0];
-  const bool fits = call.hosts.empty() && call.in_counts.empty() && is_even && count <= kCountMax &&
-                    call.element_bytes <= kElementMax && (call.counts.empty() || call.count == 0);
+  const bool fits = call.in_counts.empty() && is_even && count <= kCountMax && call.element_bytes <= kElementMax &&
+                    (call.counts.empty() || call.count == 0);
   if (!fits) return 0;
   std::uint64_t key = count;
   const auto add = [&key](std::uint64_t value, int bits) { key = key << bits | value; };
   add(call.element_bytes, kElementBits);
   add(static_cast<std::uint64_t>(call.operation), kOperationBits);
-  for (const bool flag : {call.commutes, call.reproducible, call.may_be_mapped, call.may_use_boards, true}) {
+  for (const bool flag :
+       {call.commutes, call.reproducible, call.may_be_mapped, call.may_use_boards, !call.hosts.empty(), true}) {
     add(flag ? 1 : 0, 1);
   }
-  static_assert(40 + kElementBits + kOperationBits + kFlagBits + kAlgorithmBits < 64);
+  static_assert(kCountBits + kElementBits + kOperationBits + kFlagBits + kAlgorithmBits < 64);
   return key << kAlgorithmBits;
 }
 

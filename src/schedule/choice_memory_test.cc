@@ -24,6 +24,8 @@ std::vector<Call> many_calls() {
           call.may_be_mapped = (flags & 2) != 0;
           call.may_use_boards = (flags & 4) != 0;
           all.push_back(call);
+          call.hosts = {0, 0, 1, 1};
+          all.push_back(call);
         }
       }
     }
@@ -48,6 +50,9 @@ TEST(ChoiceMemory, WorksTheSameCallOutOnce) {
       .operation = Operation::kAllReduce, .size = 2, .count = 2, .element_bytes = 4, .may_use_boards = true};
   for (int i = 0; i < 100; ++i) memory.cheapest(call, {});
   EXPECT_EQ(memory.misses(), 1u);
+  const Call far{.operation = Operation::kAllReduce, .size = 2, .count = 2, .element_bytes = 4, .hosts = {0, 1}};
+  for (int i = 0; i < 100; ++i) memory.cheapest(far, {});
+  EXPECT_EQ(memory.misses(), 2u);
 }
 
 TEST(ChoiceMemory, ForgetsWhereTheModelIsAnotherOne) {

@@ -33,8 +33,11 @@ void bring_input(Schedule& schedule, const Call& call, Slice to) {
 }
 
 void broadcast(Schedule& schedule, const Call& call, Algorithm algorithm, const CostModel& model) {
-  if (algorithm == Algorithm::kTwoLevels) {
+  if (algorithm == Algorithm::kTwoLevels || algorithm == Algorithm::kBoardsInHosts) {
     return broadcast_two_levels(schedule, hosts_of(call), call.count, call.element_bytes, model);
+  }
+  if (algorithm == Algorithm::kMappedInHosts) {
+    return broadcast_mapped_in_hosts(schedule, hosts_of(call), call.count, call.element_bytes, model);
   }
   const Members me = Members::from_root(call.rank, call.size, call.root);
   if (algorithm == Algorithm::kMapped) return broadcast_mapped(schedule, me, whole(Buffer::kOutput, call.count));
@@ -81,7 +84,7 @@ void reduce(Schedule& schedule, const Call& call, Algorithm algorithm, const Cos
     return gather_direct(schedule, me, 0, blocks, blocks.slice(data.buffer, me.rank), data.buffer);
   }
   if (!call.commutes) return reduce_in_order(schedule, call, data);
-  if (algorithm == Algorithm::kTwoLevels)
+  if (algorithm == Algorithm::kTwoLevels || algorithm == Algorithm::kBoardsInHosts)
     return reduce_two_levels(schedule, hosts_of(call), data, call.element_bytes, model);
   reduce_tree(schedule, Members::from_root(call.rank, call.size, call.root), data);
 }
@@ -95,9 +98,15 @@ void all_reduce(Schedule& schedule, const Call& call, Algorithm algorithm, const
     return all_gather_blocks(schedule, me, blocks, Buffer::kOutput);
   }
   if (algorithm == Algorithm::kMapped) return all_reduce_mapped(schedule, me, blocks);
+  if (algorithm == Algorithm::kMappedInHosts) {
+    return all_reduce_mapped_in_hosts(schedule, hosts_of(call), call.count, call.element_bytes, model);
+  }
   bring_input(schedule, call, whole(Buffer::kOutput, call.count));
   if (algorithm == Algorithm::kTwoLevels) {
     return all_reduce_two_levels(schedule, hosts_of(call), call.count, call.element_bytes, model);
+  }
+  if (algorithm == Algorithm::kBoardsInHosts) {
+    return all_reduce_by_leaders(schedule, hosts_of(call), call.count, call.element_bytes, model);
   }
   if (algorithm == Algorithm::kDoubling) {
     return all_reduce_doubling(schedule, me, whole(Buffer::kOutput, call.count));
@@ -111,6 +120,10 @@ void all_gather(Schedule& schedule, const Call& call, Algorithm algorithm) {
   bring_input(schedule, call, blocks.slice(Buffer::kOutput, call.rank));
   if (algorithm == Algorithm::kMapped) {
     return all_gather_mapped(schedule, Members::all(call.rank, call.size), blocks);
+  }
+  if (algorithm == Algorithm::kMappedInHosts) {
+    return all_gather_mapped_in_hosts(schedule, hosts_of(call), Grid(call.hosts, call.size), blocks,
+                                      call.element_bytes);
   }
   if (algorithm == Algorithm::kPat) {
     return all_gather_pat(schedule, Grid(call.hosts, call.size), call.rank, blocks, Buffer::kOutput,
@@ -128,6 +141,10 @@ void reduce_scatter(Schedule& schedule, const Call& call, Algorithm algorithm) {
   // The input is the caller's to keep, so all of it is combined in scratch; this is the first that is taken there.
   const std::uint64_t work = schedule.take_scratch(blocks.total());
   HAWSER_ASSERT(work == 0, "blocks in scratch begin at its first element");
+  if (algorithm == Algorithm::kMappedInHosts) {
+    reduce_scatter_mapped_in_hosts(schedule, hosts_of(call), Grid(call.hosts, call.size), blocks, call.element_bytes);
+    return schedule.copy(blocks.slice(Buffer::kScratch, call.rank), result);
+  }
   schedule.copy(whole(Buffer::kInput, blocks.total()), whole(Buffer::kScratch, blocks.total()));
   schedule.end_round();
   if (algorithm == Algorithm::kPat) {
@@ -151,6 +168,11 @@ void scan(Schedule& schedule, const Call& call) {
 
 std::uint64_t total(std::span<const std::uint64_t> counts) {
   return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+}
+
+/// Those for which pat.h has functions.
+bool goes_by_trees(const Call& call) {
+  return call.operation == Operation::kAllGather || call.operation == Operation::kReduceScatter;
 }
 
 /// Rounds, and elements sent, combined and read by the rank that has most to do.
@@ -210,6 +232,9 @@ Work work_of(const Call& call, Algorithm algorithm) {
       break;  // See cost_of_two_levels.
     case Algorithm::kPat:
       break;  // See cost_of_pat.
+    case Algorithm::kMappedInHosts:
+    case Algorithm::kBoardsInHosts:
+      break;  // See the functions of these names.
   }
   return {};
 }
@@ -232,6 +257,17 @@ double cost_among(std::uint32_t ranks, Operation operation, std::uint64_t count,
   return choices(one, model).front().cost_ns;
 }
 
+/// So many ranks of each host send at once.
+double cost_between(const Hosts& hosts, std::uint64_t count, std::uint32_t ranks_of_host, const Call& call,
+                    const CostModel& model) {
+  return cost_among(hosts.hosts(), call.operation, count, call, model.between_hosts(ranks_of_host));
+}
+
+/// The most of `count` that a rank of a host has, where its ranks share that.
+std::uint64_t slice_of(const Hosts& hosts, std::uint64_t count) {
+  return (count + hosts.ranks_max() - 1) / hosts.ranks_max();
+}
+
 /// Of the host with most ranks, and then between hosts. The same for all ranks.
 double cost_of_two_levels(const Call& call, const CostModel& model) {
   const Hosts hosts(call.hosts, 0, call.root);
@@ -239,7 +275,7 @@ double cost_of_two_levels(const Call& call, const CostModel& model) {
     return cost_among(hosts.ranks_max(), operation, call.count, call, model);
   };
   const auto between = [&](std::uint64_t count, std::uint32_t ranks_of_host = 1) {
-    return cost_among(hosts.hosts(), call.operation, count, call, model.between_hosts(ranks_of_host));
+    return cost_between(hosts, count, ranks_of_host, call, model);
   };
   if (call.operation == Operation::kBarrier) {
     const double tellings = 2 + 2 * (hosts.ranks_max() - 1) / kPeersAtOnce;
@@ -250,8 +286,50 @@ double cost_of_two_levels(const Call& call, const CostModel& model) {
     return within(Operation::kReduce) + between(call.count) + within(Operation::kBroadcast);
   }
   // Reduce-scatter and all-gather are the two halves of an all-reduce.
-  const std::uint64_t slice = (call.count + hosts.ranks_max() - 1) / hosts.ranks_max();
-  return within(Operation::kAllReduce) + between(slice, hosts.ranks_max());
+  return within(Operation::kAllReduce) + between(slice_of(hosts, call.count), hosts.ranks_max());
+}
+
+/// On the boards of the host with most ranks, and between hosts.
+double cost_of_boards_in_hosts(const Call& call, const CostModel& model) {
+  const Hosts hosts(call.hosts, 0, call.root);
+  const auto bytes = static_cast<double>(call.count * call.element_bytes);
+  const double meeting = model.board_ns * (hosts.ranks_max() - 1), told = meeting + bytes * model.read_byte_ns;
+  const double combined = meeting + hosts.ranks_max() * bytes * (model.read_byte_ns + model.combined_byte_ns);
+  const double between = cost_between(hosts, call.count, 1, call, model);
+  switch (call.operation) {
+    case Operation::kBroadcast:
+      return between + told;
+    case Operation::kReduce:
+      return combined + between;
+    case Operation::kAllReduce:
+      return combined + between + told;
+    default:
+      return meeting + between + meeting;
+  }
+}
+
+/// To tell where buffers lie is a meeting, too.
+double cost_of_mapped_in_hosts(const Call& call, const CostModel& model) {
+  const Hosts hosts(call.hosts, 0, call.root);
+  const std::uint64_t count = goes_by_trees(call) ? total(call.counts) : call.count;
+  const double ranks = hosts.ranks_max(), bytes = static_cast<double>(count * call.element_bytes);
+  const double share = bytes * (ranks - 1) / ranks;
+  const double meeting = messages_to_meet(hosts.ranks_max()) * model.message_ns;
+  const double combined = share * (model.read_byte_ns + model.combined_byte_ns);
+  const auto trees = [&](bool combines) {
+    return cost_of_pat(Grid(call.hosts, call.size), bytes / call.size, combines, model, PatLevels::kBetweenHosts);
+  };
+  switch (call.operation) {
+    case Operation::kBroadcast:
+      return 4 * meeting + bytes * model.read_byte_ns + cost_between(hosts, call.count, 1, call, model);
+    case Operation::kAllGather:
+      return 4 * meeting + share * model.read_byte_ns + trees(false);
+    case Operation::kReduceScatter:
+      return 3 * meeting + combined + trees(true);
+    default:
+      return 4 * meeting + combined + share * model.read_byte_ns +
+             cost_between(hosts, slice_of(hosts, call.count), hosts.ranks_max(), call, model);
+  }
 }
 
 /// A few algorithms: no memory is allocated for them.
@@ -300,6 +378,27 @@ Few right_on_one_level(const Call& call) {
   return {};
 }
 
+/// Those for which two_levels.h has functions.
+bool has_two_levels(const Call& call) {
+  const bool is_one = call.operation == Operation::kBarrier || call.operation == Operation::kBroadcast ||
+                      call.operation == Operation::kReduce || call.operation == Operation::kAllReduce;
+  return is_one && call.commutes && !call.reproducible && Hosts::has_levels(call.hosts);
+}
+
+/// The same for all ranks.
+bool fits_boards_in_hosts(const Call& call) {
+  if (!call.may_use_boards || Hosts(call.hosts, 0, 0).ranks_max() > kBoardRanksMax) return false;
+  const std::uint64_t bytes = call.count * call.element_bytes;
+  return call.operation == Operation::kBarrier || (bytes > 0 && bytes <= kBoardBytesMax);
+}
+
+/// An all_reduce needs slices: then hosts whose ranks cannot map send the same between hosts.
+bool fits_mapped_in_hosts(const Call& call) {
+  if (!call.may_be_mapped || call.count == 0) return false;
+  return call.operation == Operation::kBroadcast ||
+         (call.operation == Operation::kAllReduce && is_sliced(Hosts(call.hosts, 0, 0), call.count));
+}
+
 /// The same for all ranks.
 bool fits_boards(const Call& call) {
   const bool has_order = call.operation == Operation::kBarrier || call.operation == Operation::kBroadcast ||
@@ -320,15 +419,17 @@ bool fits_boards(const Call& call) {
 
 Few right_ones(const Call& call) {
   Few all = right_on_one_level(call);
-  const bool has_two = call.operation == Operation::kBarrier || call.operation == Operation::kBroadcast ||
-                       call.operation == Operation::kReduce || call.operation == Operation::kAllReduce;
-  if (has_two && call.commutes && !call.reproducible && Hosts::has_levels(call.hosts)) {
+  if (has_two_levels(call)) {
     all.push_back(Algorithm::kTwoLevels);
+    if (fits_mapped_in_hosts(call)) all.push_back(Algorithm::kMappedInHosts);
+    if (fits_boards_in_hosts(call)) all.push_back(Algorithm::kBoardsInHosts);
   }
   // On one host, or where hosts differ, a circulant graph takes as many rounds and bytes, and copies nothing.
-  const bool is_in_blocks = call.operation == Operation::kAllGather || call.operation == Operation::kReduceScatter;
-  if (is_in_blocks && call.commutes && !call.reproducible && Grid::has_hosts(call.hosts))
+  if (goes_by_trees(call) && call.commutes && !call.reproducible && Grid::has_hosts(call.hosts)) {
     all.push_back(Algorithm::kPat);
+    if (call.may_be_mapped && total(call.counts) > 0) all.push_back(Algorithm::kMappedInHosts);
+  }
+  if (!call.hosts.empty()) return all;  // What follows is for the ranks of one host.
   const bool moves = call.operation == Operation::kBroadcast || call.operation == Operation::kAllGather;
   const bool combines = call.operation == Operation::kAllReduce || call.operation == Operation::kReduceScatter;
   if (call.may_be_mapped && call.size > 1 && (moves || (combines && call.commutes && !call.reproducible))) {
@@ -355,6 +456,8 @@ class Costs {
     if (algorithm == Algorithm::kTwoLevels) return cost_of_two_levels(call_, model_);
     if (algorithm == Algorithm::kBoards) return cost_of_boards(call_, model_);
     if (algorithm == Algorithm::kPat) return of_pat();
+    if (algorithm == Algorithm::kMappedInHosts) return cost_of_mapped_in_hosts(call_, model_);
+    if (algorithm == Algorithm::kBoardsInHosts) return cost_of_boards_in_hosts(call_, model_);
     return cost_of(work_of(call_, algorithm), static_cast<double>(call_.element_bytes), one_level_);
   }
 
@@ -381,10 +484,11 @@ std::string_view to_string(Operation operation) {
 }
 
 std::string_view to_string(Algorithm algorithm) {
-  constexpr std::array<std::string_view, kAlgorithms> kNames = {"dissemination", "tree",       "scatter and gather",
-                                                                "doubling",      "circulant",  "fixed tree",
-                                                                "direct",        "two levels", "mapped",
-                                                                "boards",        "pat"};
+  constexpr std::array<std::string_view, kAlgorithms> kNames = {"dissemination",  "tree",       "scatter and gather",
+                                                                "doubling",       "circulant",  "fixed tree",
+                                                                "direct",         "two levels", "mapped",
+                                                                "boards",         "pat",        "mapped in hosts",
+                                                                "boards in hosts"};
   const auto at = static_cast<std::size_t>(algorithm);
   return at < kNames.size() ? kNames[at] : "unknown";
 }
@@ -418,12 +522,28 @@ Algorithm cheapest(const Call& call, const CostModel& model) {
   return best->algorithm;
 }
 
+bool is_by_hosts(Algorithm algorithm) {
+  return algorithm == Algorithm::kTwoLevels || algorithm == Algorithm::kPat || algorithm == Algorithm::kMappedInHosts ||
+         algorithm == Algorithm::kBoardsInHosts;
+}
+
+bool is_by_memory(Algorithm algorithm) {
+  return algorithm == Algorithm::kMapped || algorithm == Algorithm::kBoards || algorithm == Algorithm::kMappedInHosts ||
+         algorithm == Algorithm::kBoardsInHosts;
+}
+
 std::vector<Choice> unmapped_choices(const Call& call, const CostModel& model) {
   std::vector<Choice> all = choices(call, model);
-  std::erase_if(all, [](const Choice& choice) {
-    return choice.algorithm == Algorithm::kMapped || choice.algorithm == Algorithm::kBoards;
-  });
+  std::erase_if(all, [](const Choice& choice) { return is_by_memory(choice.algorithm); });
   return all;
+}
+
+ByMessages by_messages(const Call& call, Algorithm algorithm, const CostModel& model) {
+  const bool is_in_hosts = algorithm == Algorithm::kMappedInHosts || algorithm == Algorithm::kBoardsInHosts;
+  if (!is_in_hosts) algorithm = unmapped_choices(call, model)[0].algorithm;
+  const Algorithm levels = goes_by_trees(call) ? Algorithm::kPat : Algorithm::kTwoLevels;
+  const Algorithm schedules = algorithm == Algorithm::kMappedInHosts ? levels : algorithm;
+  return {.algorithm = is_in_hosts ? levels : algorithm, .schedule = make_schedule(call, schedules, model)};
 }
 
 std::uint64_t bytes_on_board(const Call& call, std::uint32_t rank) {
@@ -454,7 +574,7 @@ Schedule make_schedule(const Call& call, Algorithm algorithm, const CostModel& m
   const Members me = Members::all(call.rank, call.size);
   switch (call.operation) {
     case Operation::kBarrier:
-      if (algorithm == Algorithm::kTwoLevels) {
+      if (algorithm == Algorithm::kTwoLevels || algorithm == Algorithm::kBoardsInHosts) {
         barrier_two_levels(schedule, hosts_of(call));
       } else {
         barrier_dissemination(schedule, me);

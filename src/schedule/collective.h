@@ -50,10 +50,9 @@ struct Call {
   bool commutes = true;              ///< The order of ranks does not matter for the result.
   bool reproducible = false;         ///< The same bits from any algorithm, place and number of elements.
   bool has_input_in_output = false;  ///< The two are one, as the table above allows.
-  /// All ranks are on one host, so they may map each other's buffers. Whether these can be mapped they tell each other
-  /// first.
+  /// Ranks that share a host may map each other's buffers. Whether these can be mapped they tell each other first.
   bool may_be_mapped = false;
-  /// All ranks are on one host, so they may write small things on boards: see runtime/board.h.
+  /// Ranks that share a host may write small things on boards: see runtime/board.h.
   bool may_use_boards = false;
 };
 
@@ -69,8 +68,13 @@ enum class Algorithm : std::uint8_t {
   kMapped,     ///< Ranks read each other's buffers: see mapped.h.
   kBoards,     ///< Each writes its input on a board that all others read. It has no schedule.
   kPat,        ///< Reduce-scatter or all-gather by trees over hosts and ranks: see pat.h.
+  /// As kTwoLevels, and ranks of a host read each other's buffers.
+  kMappedInHosts,
+  /// Of two levels by leaders. Ranks of a host write on boards: see boards_in_hosts.h. Its schedule is for hosts whose
+  /// boards are not open.
+  kBoardsInHosts,
 };
-inline constexpr std::size_t kAlgorithms = 11;
+inline constexpr std::size_t kAlgorithms = 13;
 /// The most that a rank can write on its board for one collective.
 inline constexpr std::uint64_t kBoardBytesMax = 4096;
 inline constexpr std::uint32_t kBoardRanksMax = 64;  ///< Each reads the board of each.
@@ -87,8 +91,19 @@ std::vector<Choice> choices(const Call& call, const CostModel& model);
 Algorithm cheapest(const Call& call, const CostModel& model);
 /// Bytes of its input that a rank writes on its board.
 std::uint64_t bytes_on_board(const Call& call, std::uint32_t rank);
-/// Those that go by messages alone: for ranks that found that their buffers or boards are not mapped.
+/// It depends on which ranks share a host.
+bool is_by_hosts(Algorithm algorithm);
+/// Ranks read or write what others map.
+bool is_by_memory(Algorithm algorithm);
+/// Those that go by messages alone.
 std::vector<Choice> unmapped_choices(const Call& call, const CostModel& model);
+/// By messages alone: for ranks of a host that found that their buffers or boards are not mapped. Other hosts may go by
+/// that algorithm at the same time.
+struct ByMessages {
+  Algorithm algorithm = Algorithm::kDirect;
+  Schedule schedule;
+};
+ByMessages by_messages(const Call& call, Algorithm algorithm, const CostModel& model);
 /// The algorithm of that name, as `to_string` gives it.
 std::optional<Algorithm> algorithm_named(std::string_view name);
 /// What this rank does. The algorithm is one of the choices. On each of two levels it goes by what the model says.

@@ -29,6 +29,7 @@ constexpr std::uint32_t kSizes = 65;
 struct Case {
   Call call;
   Algorithm algorithm = Algorithm::kDirect;
+  bool is_mixed = false;  ///< On every second host the ranks cannot map, and go by messages.
   std::string name() const {
     return std::string(to_string(call.operation)) + " by " + std::string(to_string(algorithm)) + ", " +
            std::to_string(call.size) + " ranks, root " + std::to_string(call.root) + ", " + std::to_string(call.count) +
@@ -182,7 +183,9 @@ void check(const Case& all, std::uint64_t seed) {
   std::vector<RankState> ranks(call.size);
   for (std::uint32_t rank = 0; rank < call.size; ++rank) {
     RankState& state = ranks[rank];
-    state.schedule = make_schedule(for_rank(all, rank), all.algorithm);
+    const bool cannot_map = all.is_mixed && call.hosts[rank] % 2 == 0;
+    state.schedule = cannot_map ? by_messages(for_rank(all, rank), all.algorithm, {}).schedule
+                                : make_schedule(for_rank(all, rank), all.algorithm);
     state.input = reference.input(rank);
     state.output.resize(expected[rank].size());
     if (call.operation == Operation::kBroadcast && rank == call.root) state.output = expected[rank];
@@ -244,6 +247,14 @@ void check_two_levels(Call call) {
     if (!Hosts::has_levels(hosts)) continue;
     call.hosts = std::move(hosts);
     check({call, Algorithm::kTwoLevels}, call.size);
+    check({call, Algorithm::kBoardsInHosts}, call.size);  // As where no boards are open.
+    call.may_be_mapped = true;
+    for (const Choice& choice : choices(call, CostModel())) {
+      if (choice.algorithm != Algorithm::kMappedInHosts) continue;
+      check({call, choice.algorithm}, call.size);
+      check({call, choice.algorithm, true}, call.size);
+    }
+    call.may_be_mapped = false;
   }
 }
 
@@ -266,6 +277,9 @@ void check_pat(Call call) {
     for (const std::uint64_t bytes : {1, 3'000, 20'000}) {
       call.element_bytes = bytes;
       check({call, Algorithm::kPat}, call.size);
+      if (hosts.empty()) continue;
+      check({call, Algorithm::kMappedInHosts}, call.size);
+      check({call, Algorithm::kMappedInHosts, true}, call.size);
     }
   }
 }
@@ -387,6 +401,58 @@ TEST(Collective, LargeOnesOfOneHostReadEachOthersBuffers) {
     call.may_be_mapped = false;
     EXPECT_NE(choices(call, CostModel())[0].algorithm, Algorithm::kMapped);
   }
+}
+
+TEST(Collective, LargeOnesOfSeveralHostsReadWithinEachHost) {
+  for (const Operation operation : {Operation::kAllReduce, Operation::kBroadcast}) {
+    Call call{.operation = operation, .size = 4, .count = 1 << 20, .element_bytes = 4, .hosts = {0, 0, 1, 1}};
+    call.may_be_mapped = true;
+    EXPECT_EQ(choices(call, CostModel())[0].algorithm, Algorithm::kMappedInHosts);
+    EXPECT_EQ(unmapped_choices(call, CostModel())[0].algorithm, Algorithm::kTwoLevels);
+    call.may_be_mapped = false;
+    EXPECT_EQ(choices(call, CostModel())[0].algorithm, Algorithm::kTwoLevels);
+  }
+  const auto has_it = [](const Call& call) {
+    const std::vector<Choice> all = choices(call, CostModel());
+    return std::ranges::find(all, Algorithm::kMappedInHosts, &Choice::algorithm) != all.end();
+  };
+  Call call{.operation = Operation::kAllReduce, .size = 4, .count = 1 << 20, .hosts = {0, 0, 1, 1}};
+  call.may_be_mapped = true;
+  EXPECT_TRUE(has_it(call));
+  call.hosts = {0, 0, 0, 1};
+  EXPECT_FALSE(has_it(call)) << "hosts whose ranks cannot map would send others between hosts";
+  call.hosts = {0, 0, 1, 1};
+  call.count = 1;
+  EXPECT_FALSE(has_it(call)) << "not each rank has a slice";
+}
+
+TEST(Collective, WhatIsSmallGoesByBoardsWithinEachHost) {
+  constexpr CostModel kModel;
+  const auto first = [&](const Call& call) { return choices(call, kModel)[0].algorithm; };
+  for (const auto& hosts : {std::vector<std::uint32_t>{0, 0, 1, 1}, std::vector<std::uint32_t>{0, 1, 1, 1, 0}}) {
+    const auto size = static_cast<std::uint32_t>(hosts.size());
+    Call call{.operation = Operation::kBarrier, .size = size, .hosts = hosts, .may_use_boards = true};
+    EXPECT_EQ(first(call), Algorithm::kBoardsInHosts);
+    for (const Operation operation : {Operation::kBroadcast, Operation::kReduce, Operation::kAllReduce}) {
+      call.operation = operation;
+      call.element_bytes = 4;
+      call.count = 1024;
+      EXPECT_EQ(first(call), Algorithm::kBoardsInHosts) << to_string(operation);
+      EXPECT_EQ(by_messages(call, first(call), kModel).algorithm, Algorithm::kTwoLevels);
+      call.count = 1025;
+      EXPECT_EQ(first(call), Algorithm::kTwoLevels) << "a board has room for less";
+      call.count = 0;
+      EXPECT_NE(first(call), Algorithm::kBoardsInHosts) << "nobody waits for nothing";
+    }
+    call.count = 1;
+    call.reproducible = true;
+    EXPECT_EQ(first(call), Algorithm::kFixedTree);
+    call.reproducible = call.may_use_boards = false;
+    EXPECT_NE(first(call), Algorithm::kBoardsInHosts);
+  }
+  Call many{.operation = Operation::kBarrier, .size = 132, .may_use_boards = true};
+  for (std::uint32_t rank = 0; rank < many.size; ++rank) many.hosts.push_back(rank / 66);
+  EXPECT_EQ(first(many), Algorithm::kTwoLevels) << "each reads the board of each";
 }
 
 TEST(Collective, WhatIsSmallGoesByBoards) {

@@ -36,6 +36,15 @@ bool Hosts::are_several(std::span<const std::uint32_t> hosts) {
   return std::ranges::any_of(hosts, [&](std::uint32_t each) { return each != hosts.front(); });
 }
 
+std::vector<std::uint32_t> Hosts::sharing(std::span<const std::uint32_t> hosts, std::uint32_t rank,
+                                          std::uint32_t size) {
+  std::vector<std::uint32_t> all;
+  for (std::uint32_t each = 0; each < size; ++each) {
+    if (hosts.empty() || hosts[each] == hosts[rank]) all.push_back(each);
+  }
+  return all;
+}
+
 bool Hosts::has_levels(std::span<const std::uint32_t> hosts) {
   const std::size_t different = std::set<std::uint32_t>(hosts.begin(), hosts.end()).size();
   return different > 1 && different < hosts.size();

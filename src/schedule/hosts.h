@@ -22,6 +22,9 @@ class Hosts {
   static bool are_several(std::span<const std::uint32_t> hosts);
   /// There are several, and some rank has a host in common with another: two levels may pay.
   static bool has_levels(std::span<const std::uint32_t> hosts);
+  /// The ranks of that rank's host, in their order. Without `hosts` all of `size` are on one.
+  static std::vector<std::uint32_t> sharing(std::span<const std::uint32_t> hosts, std::uint32_t rank,
+                                            std::uint32_t size);
 
   std::uint32_t hosts() const { return static_cast<std::uint32_t>(leaders_.size()); }
   /// Of the host that has most.

@@ -11,23 +11,12 @@ namespace {
 
 bool meets_at_once(std::uint32_t size) { return size <= kPeersAtOnce + 1; }
 
-void combine_block(Schedule& schedule, const Members& me, Slice block, Slice result) {
-  Slice first = block;
-  first.buffer = Buffer::kInput;
-  Slice sum = first;
-  for (std::uint32_t distance = 1; distance < me.size; ++distance) {
-    schedule.combine_read(me.after(distance), first, sum, result);
-    sum = result;
-  }
-}
+}  // namespace
 
-/// Nobody changes what it lent before all have read, and nobody counts what it read before all have said so.
 void part(Schedule& schedule, const Members& me) {
   meet(schedule, me);
   meet(schedule, me);
 }
-
-}  // namespace
 
 double messages_to_meet(std::uint32_t size) {
   constexpr double kWork = 0.4;  // Of one end with one message, in the time from its send to the end of its receive.
@@ -58,9 +47,18 @@ void tell_all(Schedule& schedule, const Members& me, std::uint64_t bytes) {
   schedule.end_round();
 }
 
-void all_reduce_mapped(Schedule& schedule, const Members& me, const Blocks& blocks) {
-  combine_block(schedule, me, blocks.slice(Buffer::kOutput, me.rank), blocks.slice(Buffer::kOutput, me.rank));
+void combine_mapped(Schedule& schedule, const Members& me, Slice block, Slice result) {
+  Slice first = block;
+  first.buffer = Buffer::kInput;
+  Slice sum = first;
+  for (std::uint32_t distance = 1; distance < me.size; ++distance) {
+    schedule.combine_read(me.after(distance), first, sum, result);
+    sum = result;
+  }
   schedule.end_round();
+}
+
+void gather_mapped(Schedule& schedule, const Members& me, const Blocks& blocks) {
   meet(schedule, me);
   for (std::uint32_t distance = 1; distance < me.size; ++distance) {
     const Slice block = blocks.slice(Buffer::kOutput, me.number_after(distance));
@@ -70,9 +68,14 @@ void all_reduce_mapped(Schedule& schedule, const Members& me, const Blocks& bloc
   part(schedule, me);
 }
 
+void all_reduce_mapped(Schedule& schedule, const Members& me, const Blocks& blocks) {
+  const Slice own = blocks.slice(Buffer::kOutput, me.rank);
+  combine_mapped(schedule, me, own, own);
+  gather_mapped(schedule, me, blocks);
+}
+
 void reduce_scatter_mapped(Schedule& schedule, const Members& me, const Blocks& blocks, Slice result) {
-  combine_block(schedule, me, blocks.slice(Buffer::kInput, me.rank), result);
-  schedule.end_round();
+  combine_mapped(schedule, me, blocks.slice(Buffer::kInput, me.rank), result);
   part(schedule, me);
 }
 

@@ -15,10 +15,15 @@ namespace hawser::schedule {
 /// Each member combines its block of all inputs, its own first and then those of the members after it, in order. Then
 /// all read the blocks of the others. The input may be the output.
 void all_reduce_mapped(Schedule& schedule, const Members& me, const Blocks& blocks);
+/// Its two halves: `result` is what the member's own block of all inputs comes to, and the outputs' blocks come to all.
+void combine_mapped(Schedule& schedule, const Members& me, Slice block, Slice result);
+void gather_mapped(Schedule& schedule, const Members& me, const Blocks& blocks);
 /// `result` is the member's own block of all inputs.
 void reduce_scatter_mapped(Schedule& schedule, const Members& me, const Blocks& blocks, Slice result);
 /// The member's input is its block. It lies in the output already, too, or there alone.
 void all_gather_mapped(Schedule& schedule, const Members& me, const Blocks& blocks);
+/// Nobody changes what it lent before all have read, and nobody counts what it read before all have said so.
+void part(Schedule& schedule, const Members& me);
 /// From number 0.
 void broadcast_mapped(Schedule& schedule, const Members& me, Slice data);
 

@@ -18,8 +18,10 @@ struct Exchange {
 /// to a place has been handed on from others by distances that are multiples of twice this round's.
 class Rounds {
  public:
-  Rounds(const Grid& grid, std::uint32_t rank) : grid_(grid), host_(grid.host_of(rank)), place_(grid.place_of(rank)) {
+  Rounds(const Grid& grid, std::uint32_t rank, PatLevels levels)
+      : grid_(grid), host_(grid.host_of(rank)), place_(grid.place_of(rank)) {
     for (std::uint32_t d = std::bit_ceil(grid.hosts()) / 2; d > 0; d /= 2) all_.push_back(between_hosts(d));
+    if (levels == PatLevels::kBetweenHosts) return;
     for (std::uint32_t d = std::bit_ceil(grid.ranks_of_host()) / 2; d > 0; d /= 2) all_.push_back(within_host(d));
   }
   const std::vector<Exchange>& all() const { return all_; }
@@ -176,8 +178,8 @@ bool Grid::has_hosts(std::span<const std::uint32_t> hosts) {
 }
 
 void all_gather_pat(Schedule& schedule, const Grid& grid, std::uint32_t rank, const Blocks& blocks, Buffer buffer,
-                    std::uint64_t element_bytes) {
-  const Rounds rounds(grid, rank);
+                    std::uint64_t element_bytes, PatLevels levels) {
+  const Rounds rounds(grid, rank, levels);
   std::vector<std::vector<Load>> sent, received;
   for (const Exchange& each : rounds.all()) {
     sent.push_back(loads_of(each.sent, blocks, element_bytes));
@@ -197,9 +199,9 @@ void all_gather_pat(Schedule& schedule, const Grid& grid, std::uint32_t rank, co
 }
 
 void reduce_scatter_pat(Schedule& schedule, const Grid& grid, std::uint32_t rank, const Blocks& blocks, Buffer buffer,
-                        std::uint64_t element_bytes) {
+                        std::uint64_t element_bytes, PatLevels levels) {
   // An all-gather backwards: what it received is sent to where it came from, and what it sent comes back.
-  const Rounds rounds(grid, rank);
+  const Rounds rounds(grid, rank, levels);
   std::vector<std::vector<Load>> sent, received;
   for (const Exchange& each : rounds.all()) {
     sent.push_back(loads_of(each.received, blocks, element_bytes));
@@ -218,7 +220,7 @@ void reduce_scatter_pat(Schedule& schedule, const Grid& grid, std::uint32_t rank
   schedule.end_round();
 }
 
-double cost_of_pat(const Grid& grid, double block_bytes, bool combines, const CostModel& model) {
+double cost_of_pat(const Grid& grid, double block_bytes, bool combines, const CostModel& model, PatLevels levels) {
   const bool is_alone = block_bytes >= static_cast<double>(kPatAlone);
   const double at_once = is_alone ? std::clamp(std::floor(static_cast<double>(kPatBytes) / block_bytes), 1.0,
                                                static_cast<double>(kPatBlocks))
@@ -235,8 +237,8 @@ double cost_of_pat(const Grid& grid, double block_bytes, bool combines, const Co
     return ns;
   };
   const bool is_far = grid.hosts() > 1;
-  return along(grid.hosts(), 1, is_far ? model.between_hosts(grid.ranks_of_host()) : model) +
-         along(grid.ranks_of_host(), grid.hosts(), model);
+  const double between = along(grid.hosts(), 1, is_far ? model.between_hosts(grid.ranks_of_host()) : model);
+  return levels == PatLevels::kBetweenHosts ? between : between + along(grid.ranks_of_host(), grid.hosts(), model);
 }
 
 }  // namespace hawser::schedule

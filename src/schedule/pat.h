@@ -51,15 +51,19 @@ class Grid {
   std::vector<std::uint32_t> places_;  ///< By rank: where it is in `ranks_`.
 };
 
-/// Before, block `rank` of `buffer` is there; afterwards all are.
+/// Between hosts alone a block comes from, or to, the rank of each host with this rank's number there.
+enum class PatLevels : std::uint8_t { kBoth, kBetweenHosts };
+
+/// Before, block `rank` of `buffer` is there; afterwards all are. Between hosts: those of ranks with the same number.
 void all_gather_pat(Schedule& schedule, const Grid& grid, std::uint32_t rank, const Blocks& blocks, Buffer buffer,
-                    std::uint64_t element_bytes);
+                    std::uint64_t element_bytes, PatLevels levels = PatLevels::kBoth);
 /// Afterwards block `rank` of `buffer` is combined of all ranks', and the others are used up. For operations that
-/// commute.
+/// commute. Between hosts: the blocks of ranks with the same number were combined within the host before.
 void reduce_scatter_pat(Schedule& schedule, const Grid& grid, std::uint32_t rank, const Blocks& blocks, Buffer buffer,
-                        std::uint64_t element_bytes);
+                        std::uint64_t element_bytes, PatLevels levels = PatLevels::kBoth);
 /// What the model says that PAT takes for blocks of `block_bytes` bytes each, in nanoseconds. All ranks compute the
 /// same. It is a sum of the model's values, so that they can be fitted to measured times.
-double cost_of_pat(const Grid& grid, double block_bytes, bool combines, const CostModel& model);
+double cost_of_pat(const Grid& grid, double block_bytes, bool combines, const CostModel& model,
+                   PatLevels levels = PatLevels::kBoth);
 
 }  // namespace hawser::schedule

@@ -6,6 +6,7 @@
 #include "schedule/collective.h"
 #include "schedule/direct.h"
 #include "schedule/doubling.h"
+#include "schedule/mapped.h"
 #include "schedule/tree.h"
 
 namespace hawser::schedule {
@@ -80,28 +81,101 @@ void all_reduce_two_levels(Schedule& schedule, const Hosts& hosts, std::uint64_t
                      model.between_hosts());
     return all_gather_blocks(schedule, mates, slices, data.buffer);
   }
-  reduce_among(schedule, mates, data, element_bytes, model);
-  if (hosts.is_leader()) all_reduce_among(schedule, hosts.leaders(), data, element_bytes, model.between_hosts());
-  broadcast_among(schedule, mates, data, element_bytes, model);
+  all_reduce_by_leaders(schedule, hosts, count, element_bytes, model);
+}
+
+void all_reduce_by_leaders(Schedule& schedule, const Hosts& hosts, std::uint64_t count, std::uint64_t element_bytes,
+                           const CostModel& model) {
+  const Slice data = {Buffer::kOutput, 0, count};
+  reduce_among(schedule, hosts.mates(), data, element_bytes, model);
+  all_reduce_of_leaders(schedule, hosts, count, element_bytes, model);
+  broadcast_among(schedule, hosts.mates(), data, element_bytes, model);
+}
+
+void all_reduce_of_leaders(Schedule& schedule, const Hosts& hosts, std::uint64_t count, std::uint64_t element_bytes,
+                           const CostModel& model) {
+  if (!hosts.is_leader()) return;
+  all_reduce_among(schedule, hosts.leaders(), {Buffer::kOutput, 0, count}, element_bytes, model.between_hosts());
 }
 
 void broadcast_two_levels(Schedule& schedule, const Hosts& hosts, std::uint64_t count, std::uint64_t element_bytes,
                           const CostModel& model) {
-  const Slice data = {Buffer::kOutput, 0, count};
-  if (hosts.is_leader()) broadcast_among(schedule, hosts.leaders(), data, element_bytes, model.between_hosts());
-  broadcast_among(schedule, hosts.mates(), data, element_bytes, model);
+  broadcast_of_leaders(schedule, hosts, count, element_bytes, model);
+  broadcast_among(schedule, hosts.mates(), {Buffer::kOutput, 0, count}, element_bytes, model);
+}
+
+void broadcast_of_leaders(Schedule& schedule, const Hosts& hosts, std::uint64_t count, std::uint64_t element_bytes,
+                          const CostModel& model) {
+  if (!hosts.is_leader()) return;
+  broadcast_among(schedule, hosts.leaders(), {Buffer::kOutput, 0, count}, element_bytes, model.between_hosts());
 }
 
 void reduce_two_levels(Schedule& schedule, const Hosts& hosts, Slice data, std::uint64_t element_bytes,
                        const CostModel& model) {
   reduce_among(schedule, hosts.mates(), data, element_bytes, model);
-  if (hosts.is_leader()) reduce_among(schedule, hosts.leaders(), data, element_bytes, model.between_hosts());
+  reduce_of_leaders(schedule, hosts, data, element_bytes, model);
+}
+
+void reduce_of_leaders(Schedule& schedule, const Hosts& hosts, Slice data, std::uint64_t element_bytes,
+                       const CostModel& model) {
+  if (!hosts.is_leader()) return;
+  reduce_among(schedule, hosts.leaders(), data, element_bytes, model.between_hosts());
 }
 
 void barrier_two_levels(Schedule& schedule, const Hosts& hosts) {
   with_leader(schedule, hosts.mates(), true);
-  if (hosts.is_leader()) barrier_dissemination(schedule, hosts.leaders());
+  barrier_of_leaders(schedule, hosts);
   with_leader(schedule, hosts.mates(), false);
+}
+
+void barrier_of_leaders(Schedule& schedule, const Hosts& hosts) {
+  if (hosts.is_leader()) barrier_dissemination(schedule, hosts.leaders());
+}
+
+void all_reduce_mapped_in_hosts(Schedule& schedule, const Hosts& hosts, std::uint64_t count,
+                                std::uint64_t element_bytes, const CostModel& model) {
+  const Members mates = hosts.mates();
+  const Blocks slices = Blocks::even(count, mates.size);
+  const Slice own = slices.slice(Buffer::kOutput, mates.rank);
+  combine_mapped(schedule, mates, own, own);
+  all_reduce_among(schedule, hosts.column(), own, element_bytes, model.between_hosts());
+  gather_mapped(schedule, mates, slices);
+}
+
+void broadcast_mapped_in_hosts(Schedule& schedule, const Hosts& hosts, std::uint64_t count, std::uint64_t element_bytes,
+                               const CostModel& model) {
+  broadcast_of_leaders(schedule, hosts, count, element_bytes, model);
+  meet(schedule, hosts.mates());  // The leader has it.
+  broadcast_mapped(schedule, hosts.mates(), {Buffer::kOutput, 0, count});
+}
+
+void all_gather_mapped_in_hosts(Schedule& schedule, const Hosts& hosts, const Grid& grid, const Blocks& blocks,
+                                std::uint64_t element_bytes) {
+  const Members mates = hosts.mates();
+  const std::uint32_t rank = mates.world_rank(mates.rank);
+  all_gather_pat(schedule, grid, rank, blocks, Buffer::kOutput, element_bytes, PatLevels::kBetweenHosts);
+  meet(schedule, mates);  // All have what they bring from other hosts.
+  for (std::uint32_t distance = 1; distance < mates.size; ++distance) {
+    const std::uint32_t mate = mates.after(distance);
+    for (std::uint32_t host = 0; host < grid.hosts(); ++host) {
+      const Slice block = blocks.slice(Buffer::kOutput, grid.rank(host, grid.place_of(mate)));
+      schedule.read(mate, block, block);
+    }
+  }
+  schedule.end_round();
+  part(schedule, mates);
+}
+
+void reduce_scatter_mapped_in_hosts(Schedule& schedule, const Hosts& hosts, const Grid& grid, const Blocks& blocks,
+                                    std::uint64_t element_bytes) {
+  const Members mates = hosts.mates();
+  const std::uint32_t rank = mates.world_rank(mates.rank);
+  for (std::uint32_t host = 0; host < grid.hosts(); ++host) {
+    const std::uint32_t its = grid.rank(host, grid.place_of(rank));
+    combine_mapped(schedule, mates, blocks.slice(Buffer::kInput, its), blocks.slice(Buffer::kScratch, its));
+  }
+  reduce_scatter_pat(schedule, grid, rank, blocks, Buffer::kScratch, element_bytes, PatLevels::kBetweenHosts);
+  part(schedule, mates);
 }
 
 }  // namespace hawser::schedule

@@ -5,7 +5,8 @@
 //
 // all_reduce where all hosts have as many ranks: each host combines, so that each of its ranks has a slice; ranks with
 // the same slice combine between hosts; each host gathers. So all ranks send between hosts at once, and each sends its
-// slice only. Else leaders do the work between hosts.
+// slice only. Else leaders do the work between hosts. What goes between hosts does not depend on how ranks of a host do
+// their part, so each host may do it in its own way.
 //
 // Source: J. L. Träff, S. Hunold, "Decomposing MPI Collectives for Exploiting Multi-lane Communication", arXiv
 // 1910.13373 (the slices are its full-lane all-reduce).
@@ -15,6 +16,7 @@
 
 #include "schedule/cost_model.h"
 #include "schedule/hosts.h"
+#include "schedule/pat.h"
 #include "schedule/schedule.h"
 
 namespace hawser::schedule {
@@ -29,6 +31,32 @@ void broadcast_two_levels(Schedule& schedule, const Hosts& hosts, std::uint64_t 
 void reduce_two_levels(Schedule& schedule, const Hosts& hosts, Slice data, std::uint64_t element_bytes,
                        const CostModel& model);
 void barrier_two_levels(Schedule& schedule, const Hosts& hosts);
+/// As all_reduce_two_levels, but only leaders send between hosts.
+void all_reduce_by_leaders(Schedule& schedule, const Hosts& hosts, std::uint64_t count, std::uint64_t element_bytes,
+                           const CostModel& model);
+
+// What leaders do between hosts. The others do nothing.
+void all_reduce_of_leaders(Schedule& schedule, const Hosts& hosts, std::uint64_t count, std::uint64_t element_bytes,
+                           const CostModel& model);
+void broadcast_of_leaders(Schedule& schedule, const Hosts& hosts, std::uint64_t count, std::uint64_t element_bytes,
+                          const CostModel& model);
+void reduce_of_leaders(Schedule& schedule, const Hosts& hosts, Slice data, std::uint64_t element_bytes,
+                       const CostModel& model);
+void barrier_of_leaders(Schedule& schedule, const Hosts& hosts);
+
+// Where the ranks of a host read each other's buffers: see mapped.h. Between hosts they send what they send above, so
+// hosts whose ranks cannot read go on two levels beside those that can.
+/// Only where `is_sliced`.
+void all_reduce_mapped_in_hosts(Schedule& schedule, const Hosts& hosts, std::uint64_t count,
+                                std::uint64_t element_bytes, const CostModel& model);
+void broadcast_mapped_in_hosts(Schedule& schedule, const Hosts& hosts, std::uint64_t count, std::uint64_t element_bytes,
+                               const CostModel& model);
+/// Of hosts with as many ranks each. Between hosts as PAT. The own block is in `output`, and comes to all.
+void all_gather_mapped_in_hosts(Schedule& schedule, const Hosts& hosts, const Grid& grid, const Blocks& blocks,
+                                std::uint64_t element_bytes);
+/// The own block of all inputs comes to scratch, where it is in the input. Scratch of all blocks was taken first.
+void reduce_scatter_mapped_in_hosts(Schedule& schedule, const Hosts& hosts, const Grid& grid, const Blocks& blocks,
+                                    std::uint64_t element_bytes);
 
 /// Slices of an all_reduce are worth it: hosts are even, and each rank gets some of the elements.
 bool is_sliced(const Hosts& hosts, std::uint64_t count);

@@ -39,10 +39,13 @@ Settings draw_settings(base::Rng& rng, std::uint64_t seed, sim::Mode mode) {
     settings.groups = false;  // A group that does not hold both goes on with either.
   }
   settings.automatic = seed % 16 == 6 || (seed % 16 == 0 && !settings.parts);
+  const bool may_share = settings.maps || settings.boards;
+  const bool shares_in_hosts = may_share && seed / 6 % 2 == 0;  // By boards or mapped memory within each host.
+  if (shares_in_hosts) settings.ranks = std::max<std::size_t>(settings.ranks, 4);
   settings.hosts = 1 + rng.below(std::min<std::size_t>(settings.ranks, 3));
-  if (settings.maps || settings.boards) settings.hosts = 1;
+  if (shares_in_hosts) settings.hosts = std::max<std::size_t>(settings.hosts, 2);
+  if (may_share && !shares_in_hosts) settings.hosts = 1;
   settings.in_blocks = rng.chance(0.7);
-  if (settings.maps) settings.hosts = 1;  // Else nothing is mapped.
   // Some runs without faults: there every operation must end well.
   if (seed % 8 == 7) settings.faults = 0;
   return settings;

@@ -77,6 +77,28 @@ TEST_F(BoardsWorld, EachOperationGivesWhatItMust) {
   }
 }
 
+// Whether such buffers are right is told by the schedule that goes by messages. The call goes by boards all the same.
+TEST_F(BoardsWorld, AResultMayLieInTheInputThatIsReadBefore) {
+  open(2);
+  until_on_boards();
+  for (int round = 0; round < 5; ++round) {
+    on_all([&](std::size_t rank) {
+      std::vector<float> data(8);
+      for (std::size_t i = 0; i < data.size(); ++i) data[i] = value(i, rank, round);
+      const std::vector<std::uint64_t> counts(2, 4);
+      const Status status = worlds_[rank].reduce_scatter(data.data(), data.data() + 2, counts, DataType::kFloat32,
+                                                         ReduceOp::kSum, {.timeout = 10s});
+      ASSERT_TRUE(status.ok()) << status.to_string();
+      for (std::size_t i = 0; i < 4; ++i) {
+        const std::size_t at = rank * 4 + i;
+        ASSERT_EQ(data[2 + i], value(at, 0, round) + value(at, 1, round));
+      }
+    });
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_EQ(last_algorithm(), "boards");
+}
+
 TEST_F(BoardsWorld, AboveABoardsSizeOrReproducibleTheyGoByMessages) {
   open(2);
   until_on_boards();

@@ -16,8 +16,10 @@
 #include <utility>
 #include <vector>
 
+#include "agent/inner.h"
 #include "base/test_folder.h"
 #include "runtime/flight_file.h"
+#include "runtime/world_core.h"
 #include "schedule/collective.h"
 
 namespace hawser {
@@ -35,6 +37,39 @@ class LocalWorlds : public testing::Test {
     ASSERT_TRUE(made.has_value()) << made.error().to_string();
     worlds_ = std::move(*made);
   }
+  /// By rank, the number of its host: as if they were on several.
+  void open_on(const std::vector<std::uint64_t>& hosts, const char* backend = "shm") {
+    worlds_.clear();
+    folder_ = std::make_unique<base::TestFolder>("/tmp/hawser-worlds");
+    const auto size = static_cast<std::uint32_t>(hosts.size());
+    constexpr std::chrono::seconds kLong(60);
+    std::vector<std::shared_ptr<runtime::WorldCore>> cores;
+    for (std::uint32_t rank = 0; rank < size; ++rank) {
+      WorldOptions options;
+      options.timeout = kLong;
+      options.driven = true;
+      options.agent.backends = {{.name = backend}};
+      options.agent.status_page = folder_->path();
+      cores.push_back(runtime::WorldCore::open_agent(options, rank, size, {.host = hosts[rank] + 1}).value());
+    }
+    std::vector<Request> entered;
+    std::vector<std::vector<Peer>> peers(size);
+    for (std::uint32_t rank = 0; rank < size; ++rank) {
+      Agent& agent = cores[rank]->agent();
+      for (std::uint32_t other = 0; other < size; ++other) {
+        const bool is_self = other == rank;
+        peers[rank].push_back(is_self ? agent.self() : agent.add_peer(cores[other]->agent().card().value()).value());
+      }
+    }
+    const Instant until = agent::inner::now(cores[0]->agent()) + kLong;
+    for (std::uint32_t rank = 0; rank < size; ++rank) ASSERT_TRUE(cores[rank]->connect(peers[rank], until).ok());
+    for (std::uint32_t rank = 0; rank < size; ++rank) ASSERT_TRUE(cores[rank]->enter(std::move(peers[rank])).ok());
+    for (const auto& core : cores) entered.push_back(core->all_entered(kLong));
+    for (std::uint32_t rank = 0; rank < size; ++rank) {
+      ASSERT_TRUE(entered[rank].wait(kLong).ok());
+      worlds_.emplace_back(std::move(cores[rank]));
+    }
+  }
   /// Runs `call(rank)` in a thread for each rank.
   template <typename Call>
   static void on_all(std::size_t ranks, Call call) {
@@ -47,10 +82,11 @@ class LocalWorlds : public testing::Test {
     on_all(worlds_.size(), call);
   }
   /// How the last collective of rank 0 went.
-  std::string last_algorithm() const {
+  std::string last_algorithm() const { return algorithm_of(0); }
+  std::string algorithm_of(std::uint32_t rank) const {
     for (const std::string& path : runtime::list_flights(folder_->path())) {
       const Result<runtime::Flight> flight = runtime::read_flight(path);
-      if (!flight || flight->header.rank != 0 || flight->entries.empty()) continue;
+      if (!flight || flight->header.rank != rank || flight->entries.empty()) continue;
       return std::string(to_string(static_cast<schedule::Algorithm>(flight->entries.back().algorithm - 1)));
     }
     return "none";

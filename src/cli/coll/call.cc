@@ -33,7 +33,7 @@ schedule::Call call_of(What operation, std::uint32_t ranks, std::span<const std:
       call.count = count;
   }
   const bool is_one_host = !schedule::Hosts::are_several(hosts);
-  call.may_be_mapped = call.may_use_boards = is_one_host;
+  call.may_be_mapped = call.may_use_boards = is_one_host || schedule::Hosts::has_levels(hosts);
   if (!is_one_host) call.hosts.assign(hosts.begin(), hosts.end());
   return call;
 }

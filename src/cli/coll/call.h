@@ -23,8 +23,8 @@ inline constexpr std::uint64_t kElement = 4;  ///< Bytes.
 schedule::Call call_of(schedule::Operation operation, std::uint32_t ranks, std::span<const std::uint32_t> hosts,
                        std::uint64_t bytes);
 
-/// Of each value of the cost model: how often it is in the cost of the call by that algorithm. Not for two levels,
-/// whose cost is no sum.
+/// Of each value of the cost model: how often it is in the cost of the call by that algorithm. Not for two levels
+/// and what goes by memory in hosts, whose cost is no sum.
 using Parts = std::array<double, schedule::kCostFields.size()>;
 Parts parts_of(const schedule::Call& call, schedule::Algorithm algorithm);
 /// The sum.

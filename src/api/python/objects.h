@@ -184,6 +184,8 @@ struct PeerHandle {
   AgentRef agent;
   Peer peer;
 };
+/// Channel to number.
+nb::dict dict_of(const std::vector<Acknowledged>& acknowledged);
 
 struct GrantHandle {
   AgentRef agent;

@@ -335,7 +335,7 @@ void bind_news(nb::module_& module) {
       .def_prop_ro("peer", [](const EventHandle& self) { return self.peer; })
       .def_prop_ro("cause", [](const EventHandle& self) { return error_object(self.cause); })
       .def_prop_ro(
-          "acknowledged", [](const EventHandle& self) { return dict_of(self.acknowledged); },
+          "acknowledged", [](const EventHandle& self) { return numbers_by_channel(self.acknowledged); },
           "Of `down`: by channel the number of the last message that the peer's agent is known to have taken, with all "
           "before it; 0: none. Later ones may be lost.");
 }

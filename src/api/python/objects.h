@@ -185,7 +185,7 @@ struct PeerHandle {
   Peer peer;
 };
 /// Channel to number.
-nb::dict dict_of(const std::vector<Acknowledged>& acknowledged);
+nb::dict numbers_by_channel(const std::vector<Acknowledged>& acknowledged);
 
 struct GrantHandle {
   AgentRef agent;

@@ -120,12 +120,12 @@ std::uint64_t send(const PeerHandle& self, std::uint32_t channel, nb::handle dat
 }
 
 nb::dict acknowledged(const PeerHandle& self) {
-  return dict_of(outside([&] { return self.peer.acknowledged(); }));
+  return numbers_by_channel(outside([&] { return self.peer.acknowledged(); }));
 }
 
 }  // namespace
 
-nb::dict dict_of(const std::vector<Acknowledged>& acknowledged) {
+nb::dict numbers_by_channel(const std::vector<Acknowledged>& acknowledged) {
   nb::dict numbers;
   for (const Acknowledged& each : acknowledged) numbers[nb::int_(each.channel)] = nb::int_(each.number);
   return numbers;

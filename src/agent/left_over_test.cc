@@ -4,12 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <hawser/atomic.h>
 #include <hawser/driver.h>
@@ -176,6 +178,39 @@ TEST_P(LeftOverTest, OfAPolledAgentASenderWaitsForTheLane) {
     if (!message) (void)there_.wait(1ms);
   }
   EXPECT_TRUE(message);
+}
+
+/// Threads send on one channel, some with the lane's lock and some without: messages come in the order of their numbers.
+TEST_P(LeftOverTest, NumbersAreTheOrderInWhichMessagesCome) {
+  constexpr std::uint64_t kThreads = 3, kEach = 600;
+  std::array<std::atomic<std::uint64_t>, kThreads * kEach + 1> by_number{};
+  std::vector<std::thread> threads;
+  for (std::uint64_t thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (std::uint64_t i = 0; i < kEach; ++i) {
+        const std::uint64_t message = thread * kEach + i + 1;
+        const Result<std::uint64_t> number =
+            peer_.send(kChannel, std::as_bytes(std::span(&message, 1)), std::chrono::seconds(10));
+        ASSERT_TRUE(number) << number.error().to_string();
+        ASSERT_LT(*number, by_number.size());
+        EXPECT_EQ(by_number[*number].exchange(message), 0u) << "two have the number " << *number;
+      }
+    });
+  }
+  std::vector<std::uint64_t> came;
+  while (came.size() < kThreads * kEach) {
+    const std::optional<std::uint64_t> message = next();
+    if (!message) break;
+    came.push_back(*message);
+  }
+  for (std::thread& thread : threads) thread.join();
+  ASSERT_EQ(came.size(), kThreads * kEach);
+  for (std::size_t i = 0; i < came.size(); ++i) ASSERT_EQ(came[i], by_number[i + 1]) << i;
+  for (const Instant end = Clock::steady().now() + 10s; Clock::steady().now() < end;) {
+    if (peer_.acknowledged(kChannel) == came.size()) break;
+    (void)there_.wait(1ms);
+  }
+  EXPECT_EQ(peer_.acknowledged(kChannel), came.size());
 }
 
 TEST_P(LeftOverTest, WhatThePeerHasNoRoomForIsRefusedToTheSender) {

@@ -180,7 +180,7 @@ TEST_P(LeftOverTest, OfAPolledAgentASenderWaitsForTheLane) {
   EXPECT_TRUE(message);
 }
 
-/// Threads send on one channel, some with the lane's lock and some without: messages come in the order of their numbers.
+/// Threads send on one channel, some with the lane's lock and some without: messages come in the order of numbers.
 TEST_P(LeftOverTest, NumbersAreTheOrderInWhichMessagesCome) {
   constexpr std::uint64_t kThreads = 3, kEach = 600;
   std::array<std::atomic<std::uint64_t>, kThreads * kEach + 1> by_number{};

@@ -99,7 +99,7 @@ std::vector<double> time_sends(const hawser::Peer& peer, std::uint64_t first, in
     std::memcpy(bytes.data(), &number, sizeof number);
     for (;;) {
       const auto begin = Time::now();
-      const hawser::Status status = peer.send(kChannel, bytes);
+      const hawser::Status status = peer.send(kChannel, bytes).error();
       const std::chrono::duration<double, std::micro> time = Time::now() - begin;
       if (status.ok()) {
         took.push_back(time.count());

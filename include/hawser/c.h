@@ -118,6 +118,17 @@ HAWSER_C_API int hawser_peer_send(hawser_peer peer, uint32_t channel, const void
    Since HAWSER_C_ABI 5. */
 HAWSER_C_API int hawser_peer_send_within(hawser_peer peer, uint32_t channel, const void* data, size_t size,
                                          int64_t timeout_ns);
+/* As hawser_peer_send_within (timeout_ns 0: does not wait), and gives the message's number: on each channel of each
+   peer 1, 2, 3 and so on, anew with each session. Since HAWSER_C_ABI 12. */
+HAWSER_C_API int hawser_peer_send_numbered(hawser_peer peer, uint32_t channel, const void* data, size_t size,
+                                           int64_t timeout_ns, uint64_t* number);
+/* The last message on the channel that the peer's agent is known to have taken, with all before it; 0: none. For a peer
+   that is down (the handle that HAWSER_EVENT_DOWN brought) what was known in the end. "Taken" is in the agent's inbox,
+   not read by its program. Since HAWSER_C_ABI 12. */
+HAWSER_C_API int hawser_peer_acknowledged(hawser_peer peer, uint32_t channel, uint64_t* number);
+/* Of each channel on which anything was sent in this session. `count` gets how many. Since HAWSER_C_ABI 12. */
+HAWSER_C_API int hawser_peer_acknowledged_all(hawser_peer peer, hawser_acknowledged* out, size_t capacity,
+                                              size_t* count);
 HAWSER_C_API int hawser_peer_release(hawser_peer peer);
 
 /* Tables: prepared lists of ranges of one region, addressed by index. */

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HAWSER_C_ABI 11u /* Grows when something is added; nothing is taken away. */
+#define HAWSER_C_ABI 12u /* Grows when something is added; nothing is taken away. */
 #define HAWSER_FOREVER INT64_MAX
 #define HAWSER_MESSAGE_MAX 65536u
 #define HAWSER_CHANNEL_MIN 16u /* Of messages. */
@@ -275,6 +275,12 @@ typedef struct hawser_news {
   int32_t code;       /* Of a peer event: its cause. */
   uint32_t reserved;
 } hawser_news;
+
+/* How far a peer's agent has taken what was sent on a channel: hawser/peer.h. Since HAWSER_C_ABI 12. */
+typedef struct hawser_acknowledged {
+  uint32_t channel, reserved;
+  uint64_t number; /* All messages up to this number were taken; of later ones nothing is known. 0: none. */
+} hawser_acknowledged;
 
 typedef struct hawser_etcd_options { /* Null texts and zeros: the defaults of docs/directory.md. */
   uint32_t size, reserved;

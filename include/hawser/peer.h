@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <hawser/export.h>
 #include <hawser/memory.h>
@@ -35,6 +36,16 @@ enum class PeerState : std::uint8_t {
   kUp = 2,       ///< A proven session stands.
   kSuspect = 3,  ///< Its heartbeats are missing, or its connection broke. Its session may go on.
   kDown = 4,     ///< Gone: died, closed, restarted or invalidated. Final for this incarnation.
+};
+
+/// How far a peer's agent has taken the messages that were sent to it on one channel. "Taken" means that the message is
+/// in the agent's inbox, or that a service of the agent has it. It does not mean that the peer's program has read it.
+struct Acknowledged {
+  std::uint32_t channel = 0;
+  /// The peer's agent has taken all messages up to this number (see Peer::send). Of later ones nothing is known: they
+  /// may be lost. 0: none is known to be taken.
+  std::uint64_t number = 0;
+  friend bool operator==(const Acknowledged&, const Acknowledged&) = default;
 };
 
 class HAWSER_API Peer {
@@ -86,11 +97,24 @@ class HAWSER_API Peer {
   Status notify(std::string_view text) const;
   /// Sends a message on a channel (>= 16) that the peer opened. Up to kMessageMax bytes, in order per channel. Never
   /// waits: kBusy when the channel has no room, when the peer has not opened it or has not greeted yet (after `connect`
-  /// it has). Accepted is not delivered: what the peer had not taken when its session ends is lost, and nobody tells
-  /// which messages those are.
-  Status send(std::uint32_t channel, std::span<const std::byte> bytes) const;
+  /// it has).
+  ///
+  /// The result is the number of the message: on each channel of each peer 1, 2, 3 and so on, in the order in which the
+  /// channel's messages go out. A message that is refused takes none. Numbers begin anew with a new session, and so
+  /// with a new incarnation: a Peer that was down is another one then. If several threads send on one channel, each
+  /// gets the number of its own message.
+  ///
+  /// Accepted is not delivered: what the peer's agent had not taken when its session ends is lost. `acknowledged`, and
+  /// the event that tells that the peer is down, say which messages it took for sure.
+  Result<std::uint64_t> send(std::uint32_t channel, std::span<const std::byte> bytes) const;
   /// As above, and waits up to `timeout` for the greeting, for the channel to be opened and for room.
-  Status send(std::uint32_t channel, std::span<const std::byte> bytes, Duration timeout) const;
+  Result<std::uint64_t> send(std::uint32_t channel, std::span<const std::byte> bytes, Duration timeout) const;
+  /// The number of the last message on the channel of which this agent knows that the peer's agent took it, and all
+  /// before it (see Acknowledged); 0: none. Also of a peer that is down. Looks at each message on its way, so it
+  /// is not for every message: a microsecond for some tens of them.
+  std::uint64_t acknowledged(std::uint32_t channel) const;
+  /// The same of each channel on which anything was sent in this session, by rising channel.
+  std::vector<Acknowledged> acknowledged() const;
   /// True once the peer has told that the channel is open. False before it greeted.
   bool opened(std::uint32_t channel) const;
 
@@ -115,6 +139,9 @@ struct PeerEvent {
   Kind kind = Kind::kUp;
   Peer peer;
   Status cause;  ///< For kDown, kSuspect and kDisplaced: why.
+  /// For kDown: how far the peer's agent took what was sent on each channel in this session. By rising channel; those
+  /// on which nothing was sent are left out.
+  std::vector<Acknowledged> acknowledged;
 };
 
 struct Notification {

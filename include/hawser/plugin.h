@@ -66,7 +66,7 @@ enum { /* Traits.flags */
   HAWSER_PLUGIN_SAME_HOST_ONLY = 1, HAWSER_PLUGIN_SELF_ONLY = 2,
   HAWSER_PLUGIN_DIRECT = 4,            /* The initiator copies by itself: what is done is visible at the target. */
   HAWSER_PLUGIN_CARRIES_ARRIVALS = 8,  /* Covered chunks yield an arrival at the target. */
-  HAWSER_PLUGIN_LOSSLESS = 16          /* A message is lost only with the peer. */
+  HAWSER_PLUGIN_LOSSLESS = 16 /* A message is lost only with the peer. Agents acknowledge messages all the same. */
 };
 enum { HAWSER_PLUGIN_DEVICE_HOST = 1 };       /* Other kinds: hawser::DeviceKind. */
 enum {

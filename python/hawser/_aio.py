@@ -229,7 +229,7 @@ def _end_of(timeout: _Seconds, otherwise: float) -> float:
     return time.monotonic() + (timeout.total_seconds() if isinstance(timeout, timedelta) else float(timeout))
 
 
-async def send(peer: _hawser.Peer, channel: int, data: _hawser.Data, timeout: _Seconds = None) -> None:
+async def send(peer: _hawser.Peer, channel: int, data: _hawser.Data, timeout: _Seconds = None) -> int:
     """As `Peer.send`, without blocking the event loop."""
     agent = peer.agent
     end = _end_of(timeout, _SEND_PATIENCE)

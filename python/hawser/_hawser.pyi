@@ -72,12 +72,17 @@ class Peer:
     def notify(self, data: Data) -> None:
         """Sends a notification that belongs to no transfer."""
 
-    def send(self, channel: int, data: Data, timeout: Seconds = None) -> None:
+    def send(self, channel: int, data: Data, timeout: Seconds = None) -> int:
         """
-        Sends a message on a channel that the peer opened. Waits up to `timeout` (5 s) for the peer's greeting, for the channel to be open and for room; 0 does not wait. Then BusyError.
+        Sends a message on a channel that the peer opened. Waits up to `timeout` (5 s) for the peer's greeting, for the channel to be open and for room; 0 does not wait. Then BusyError. Returns the message's number: on each channel 1, 2, 3 and so on, anew with each session.
         """
 
-    async def send_async(self, channel: int, data: Data, timeout: Seconds = None) -> None:
+    def acknowledged(self) -> dict[int, int]:
+        """
+        By channel the number of the last message that the peer's agent is known to have taken, with all before it; 0: none. Also of a peer that is down. Taken is in the agent's inbox, not read by its program.
+        """
+
+    async def send_async(self, channel: int, data: Data, timeout: Seconds = None) -> int:
         """As `send`, without blocking the event loop."""
 
     def opened(self, channel: int) -> bool:
@@ -779,6 +784,12 @@ class PeerEvent:
 
     @property
     def cause(self) -> Error | None: ...
+
+    @property
+    def acknowledged(self) -> dict[int, int]:
+        """
+        Of `down`: by channel the number of the last message that the peer's agent is known to have taken, with all before it; 0: none. Later ones may be lost.
+        """
 
 class FileInfo:
     """What stands under a path or behind a descriptor."""

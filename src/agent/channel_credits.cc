@@ -20,4 +20,14 @@ Result<bool> ChannelCredits::on_credit(const wire::Credit& credit) {
   return at->second.credit.on_credit(credit.limits);
 }
 
+std::vector<std::pair<std::uint32_t, ChannelCredits::Numbered>> ChannelCredits::numbered() const {
+  std::vector<std::pair<std::uint32_t, Numbered>> all;
+  const base::SpinGuard guard(lock_);
+  if (all_ == nullptr) return all;
+  for (auto at = all_->lower_bound(wire::kUserChannelMin); at != all_->end(); ++at) {
+    if (const Numbered its = numbers_of(at->second); its.last > 0) all.emplace_back(at->first, its);
+  }
+  return all;
+}
+
 }  // namespace hawser::agent

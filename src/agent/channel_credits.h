@@ -1,7 +1,8 @@
 #pragma once
 
 // ChannelCredits: what one peer lets this agent send on its channels. A place is taken before a message goes to the
-// lane, so a thread that sends need not wait for whoever holds the lane.
+// lane, so a thread that sends need not wait for whoever holds the lane. With it a message takes its number: they rise
+// by one in each channel, in the order in which messages go to the link.
 //
 // An epoch is one session with the peer: places that were taken in one are of no worth in the next.
 //
@@ -13,6 +14,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include <hawser/status.h>
 #include <hawser/transfer.h>
@@ -25,26 +28,75 @@ namespace hawser::agent {
 
 class ChannelCredits {
  public:
-  enum class Taken : std::uint8_t { kYes, kNotOpen, kNoRoom };
+  enum class Taken : std::uint8_t {
+    kYes,
+    kNotOpen,
+    kNoRoom,
+    kBehind,   ///< Messages of the channel that threads left must go first.
+    kNotLeft,  ///< There is no room where it was to be left.
+  };
   /// What the sender has to know of the place that it took.
   struct Ticket {
     std::uint32_t epoch = 0;
     Priority priority = Priority::kRealtime;  ///< The channel's.
+    std::uint64_t number = 0;                 ///< The message's: how many the channel took in this session, with it.
+  };
+  /// Of one channel.
+  struct Numbered {
+    std::uint64_t last = 0;  ///< The number that was given last; 0: none.
+    std::uint32_t left = 0;  ///< So many of the last ones were left to the lane's holder and have not gone to the link.
   };
 
   static constexpr std::size_t kUsersMax = 1024;
 
+  /// For the lane's holder, who sends it now: numbers rise in the order in which messages go to the link.
   Taken try_take(std::uint32_t channel, std::size_t bytes, Ticket* ticket) {
     const base::SpinGuard guard(lock_);
     Open* const open = find(channel);
     if (open == nullptr) return Taken::kNotOpen;
-    *ticket = {.epoch = epoch_, .priority = open->priority};
-    return open->credit.try_take(bytes) ? Taken::kYes : Taken::kNoRoom;
+    if (open->left != 0) return Taken::kBehind;
+    return take(*open, bytes, ticket);
   }
-  /// What was taken is not sent.
-  void give_back(std::uint32_t channel, std::size_t bytes) {
+  /// For a thread that leaves it to the lane's holder. `leave(ticket)` puts it into the queue, or answers false; it is
+  /// called under the lock, so that messages lie there in the order of their numbers. It must not wait.
+  template <typename Leave>
+  Taken try_leave(std::uint32_t channel, std::size_t bytes, Ticket* ticket, Leave leave) {
     const base::SpinGuard guard(lock_);
-    if (Open* const open = find(channel)) open->credit.give_back(bytes);
+    Open* const open = find(channel);
+    if (open == nullptr) return Taken::kNotOpen;
+    if (const Taken taken = take(*open, bytes, ticket); taken != Taken::kYes) return taken;
+    if (!leave(*ticket)) {
+      open->credit.give_back(bytes);
+      return Taken::kNotLeft;
+    }
+    ++open->left;
+    return Taken::kYes;
+  }
+  /// One that was left has gone to the link. Of this session.
+  void note_gone(std::uint32_t channel) {
+    const base::SpinGuard guard(lock_);
+    Open* const open = find(channel);
+    if (open != nullptr && open->left > 0) --open->left;
+  }
+  /// What the lane's holder took is not sent. False: a thread has left a later one meanwhile, so it cannot be taken
+  /// back: it counts as left, too, in front of that one.
+  bool give_back(std::uint32_t channel, std::size_t bytes, const Ticket& ticket) {
+    const base::SpinGuard guard(lock_);
+    Open* const open = find(channel);
+    if (open == nullptr || epoch_ != ticket.epoch) return true;
+    if (open->credit.taken().messages != ticket.number) {
+      ++open->left;
+      return false;
+    }
+    open->credit.give_back(bytes);
+    return true;
+  }
+  /// Of the channels of users on which anything was sent in this session, in the order of their numbers.
+  std::vector<std::pair<std::uint32_t, Numbered>> numbered() const;
+  Numbered numbered(std::uint32_t channel) const {
+    const base::SpinGuard guard(lock_);
+    const Open* const open = find(channel);
+    return open == nullptr ? Numbered() : numbers_of(*open);
   }
   /// The peer told how much it takes. Whether that is more than before. kCorrupt: it opens more channels than any may,
   /// or gives one another class.
@@ -74,7 +126,14 @@ class ChannelCredits {
   struct Open {
     proto::CreditSender credit;
     Priority priority = Priority::kRealtime;
+    std::uint32_t left = 0;
   };
+  Taken take(Open& open, std::size_t bytes, Ticket* ticket) HAWSER_REQUIRES(lock_) {
+    if (!open.credit.try_take(bytes)) return Taken::kNoRoom;
+    *ticket = {.epoch = epoch_, .priority = open.priority, .number = open.credit.taken().messages};
+    return Taken::kYes;
+  }
+  static Numbered numbers_of(const Open& open) { return {.last = open.credit.taken().messages, .left = open.left}; }
   using All = std::map<std::uint32_t, Open>;
   std::size_t users() const HAWSER_REQUIRES(lock_) {
     const auto own = std::distance(all_->begin(), all_->lower_bound(wire::kUserChannelMin));

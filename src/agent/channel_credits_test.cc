@@ -33,7 +33,7 @@ TEST(ChannelCredits, PlacesAreThoseThatThePeerTold) {
   EXPECT_EQ(take(credits, kOne, 41), Taken::kNoRoom) << "bytes";
   EXPECT_EQ(take(credits, kOne, 40), Taken::kYes);
   EXPECT_EQ(take(credits, kOne, 0), Taken::kNoRoom) << "messages";
-  credits.give_back(kOne, 40);
+  EXPECT_TRUE(credits.give_back(kOne, 40, {.epoch = credits.epoch(), .number = 2}));
   EXPECT_EQ(take(credits, kOne, 40), Taken::kYes);
   EXPECT_EQ(take(credits, kOther, 1), Taken::kNotOpen);
   EXPECT_EQ(tell(credits, kOne, {.messages = 2, .bytes = 100}), false) << "told again";
@@ -60,7 +60,7 @@ TEST(ChannelCredits, ANewSessionBeginsWithoutPlacesAndWithAnotherEpoch) {
   credits.clear();
   EXPECT_NE(ticket.epoch, credits.epoch());
   EXPECT_EQ(take(credits, kOne, 1), Taken::kNotOpen);
-  credits.give_back(kOne, 1);  // The old session took it: nothing happens.
+  EXPECT_TRUE(credits.give_back(kOne, 1, ticket));  // The old session took it: nothing happens.
   EXPECT_TRUE(tell(credits, kOther, {.messages = 1, .bytes = 1})) << "those of the old session count no more";
   EXPECT_FALSE(credits.state(kOne));
   EXPECT_TRUE(credits.state(kOther));
@@ -78,6 +78,67 @@ TEST(ChannelCredits, AChannelKeepsItsClassUntilTheSessionIsOver) {
   EXPECT_TRUE(tell(credits, kOne, some, Priority::kCritical));
   ASSERT_EQ(credits.try_take(kOne, 1, &ticket), Taken::kYes);
   EXPECT_EQ(ticket.priority, Priority::kCritical);
+}
+
+TEST(ChannelCredits, EachMessageOfAChannelHasTheNextNumber) {
+  ChannelCredits credits;
+  EXPECT_TRUE(credits.numbered().empty());
+  for (const std::uint32_t channel : {2u, kOne, kOther}) {
+    (void)tell(credits, channel, {.messages = 3, .bytes = 100});
+  }
+  EXPECT_TRUE(credits.numbered().empty()) << "none was sent";
+  ChannelCredits::Ticket ticket;
+  for (std::uint64_t number = 1; number <= 3; ++number) {
+    ASSERT_EQ(credits.try_take(kOne, 1, &ticket), Taken::kYes);
+    EXPECT_EQ(ticket.number, number);
+  }
+  EXPECT_EQ(credits.try_take(kOne, 1, &ticket), Taken::kNoRoom);
+  ASSERT_EQ(credits.try_take(2, 1, &ticket), Taken::kYes);
+  ASSERT_EQ(credits.numbered().size(), 1u) << "the library's own are not told, nor those on which nothing was sent";
+  EXPECT_EQ(credits.numbered().front().first, kOne);
+  EXPECT_EQ(credits.numbered(kOne).last, 3u);
+  EXPECT_EQ(credits.numbered(kOther).last, 0u);
+  credits.clear();
+  (void)tell(credits, kOne, {.messages = 3, .bytes = 100});
+  ASSERT_EQ(credits.try_take(kOne, 1, &ticket), Taken::kYes);
+  EXPECT_EQ(ticket.number, 1u) << "a new session";
+}
+
+TEST(ChannelCredits, WhatIsLeftGoesBeforeWhatIsSentAtOnce) {
+  ChannelCredits credits;
+  (void)tell(credits, kOne, {.messages = 9, .bytes = 100});
+  ChannelCredits::Ticket ticket;
+  EXPECT_EQ(credits.try_leave(kOne, 1, &ticket, [](const auto&) { return false; }), Taken::kNotLeft);
+  ASSERT_EQ(credits.try_take(kOne, 1, &ticket), Taken::kYes);
+  EXPECT_EQ(ticket.number, 1u) << "what was not left took no number";
+  std::uint64_t left = 0;
+  const auto leave = [&left](const ChannelCredits::Ticket& its) {
+    left = its.number;
+    return true;
+  };
+  ASSERT_EQ(credits.try_leave(kOne, 1, &ticket, leave), Taken::kYes);
+  EXPECT_EQ(left, 2u);
+  EXPECT_EQ(credits.numbered(kOne).left, 1u);
+  EXPECT_EQ(credits.try_take(kOne, 1, &ticket), Taken::kBehind);
+  credits.note_gone(kOne);
+  ASSERT_EQ(credits.try_take(kOne, 1, &ticket), Taken::kYes);
+  EXPECT_EQ(ticket.number, 3u);
+}
+
+/// The lane's holder finds that its message has no room, when a later one has been left already: no number is given to
+/// two, and none is left out.
+TEST(ChannelCredits, WhatWasOvertakenCannotBeTakenBack) {
+  ChannelCredits credits;
+  (void)tell(credits, kOne, {.messages = 9, .bytes = 100});
+  ChannelCredits::Ticket first, second, third;
+  ASSERT_EQ(credits.try_take(kOne, 1, &first), Taken::kYes);
+  EXPECT_TRUE(credits.give_back(kOne, 1, first));
+  ASSERT_EQ(credits.try_take(kOne, 1, &second), Taken::kYes);
+  EXPECT_EQ(second.number, 1u);
+  ASSERT_EQ(credits.try_leave(kOne, 1, &third, [](const auto&) { return true; }), Taken::kYes);
+  EXPECT_FALSE(credits.give_back(kOne, 1, second));
+  EXPECT_EQ(credits.numbered(kOne).last, 2u);
+  EXPECT_EQ(credits.numbered(kOne).left, 2u) << "both go later";
 }
 
 TEST(ChannelCredits, ThreadsNeverTakeMoreThanThereIs) {

@@ -42,7 +42,7 @@ class FirstSend : public testing::Test {
 TEST_F(FirstSend, IsTakenAfterConnect) {
   for (int i = 0; i < 20; ++i) {
     ASSERT_TRUE(peer_.connect(20s).ok());
-    const Status sent = peer_.send(17, kBytes);
+    const Status sent = peer_.send(17, kBytes).error();
     ASSERT_TRUE(sent.ok()) << "after " << i << ": " << sent.to_string();
     EXPECT_TRUE(peer_.opened(17));
     EXPECT_FALSE(peer_.opened(18));
@@ -52,31 +52,31 @@ TEST_F(FirstSend, IsTakenAfterConnect) {
 }
 
 TEST_F(FirstSend, WithATimeoutNeedsNoConnect) {
-  const Status sent = peer_.send(17, kBytes, 20s);
+  const Status sent = peer_.send(17, kBytes, 20s).error();
   EXPECT_TRUE(sent.ok()) << sent.to_string();
 }
 
 TEST_F(FirstSend, WithoutOneSaysWhatIsMissing) {
-  const Status early = peer_.send(17, kBytes);
+  const Status early = peer_.send(17, kBytes).error();
   EXPECT_EQ(early.code(), Code::kBusy);
   EXPECT_NE(early.to_string().find("has not greeted yet"), std::string::npos) << early.to_string();
   ASSERT_TRUE(peer_.connect(20s).ok());
-  const Status closed = peer_.send(18, kBytes, 20ms);
+  const Status closed = peer_.send(18, kBytes, 20ms).error();
   EXPECT_EQ(closed.code(), Code::kBusy);
   EXPECT_NE(closed.to_string().find("has not opened channel 18"), std::string::npos) << closed.to_string();
 }
 
 TEST_F(FirstSend, WaitsForRoomAndForAChannelThatIsOpenedMeanwhile) {
-  ASSERT_TRUE(peer_.send(17, kBytes, 20s).ok());
-  ASSERT_TRUE(peer_.send(17, kBytes, 20s).ok());
-  const Status full = peer_.send(17, kBytes, 20ms);
+  ASSERT_TRUE(peer_.send(17, kBytes, 20s));
+  ASSERT_TRUE(peer_.send(17, kBytes, 20s));
+  const Status full = peer_.send(17, kBytes, 20ms).error();
   EXPECT_EQ(full.code(), Code::kBusy);
   EXPECT_NE(full.to_string().find("no room on channel 17"), std::string::npos) << full.to_string();
   while (!there_.take_message(17)) continue;
   while (!there_.take_message(17)) continue;
-  EXPECT_TRUE(peer_.send(17, kBytes, 20s).ok());
+  EXPECT_TRUE(peer_.send(17, kBytes, 20s));
   ASSERT_TRUE(there_.open_channel(19, 2).ok());
-  EXPECT_TRUE(peer_.send(19, kBytes, 20s).ok());
+  EXPECT_TRUE(peer_.send(19, kBytes, 20s));
 }
 
 }  // namespace

@@ -40,6 +40,15 @@ class Inbox {
 
   void push_message(const std::shared_ptr<PeerCore>& from, std::uint32_t channel, std::string_view bytes);
   std::size_t take_messages(std::uint32_t channel, std::span<Message> out);
+  /// Calls `see(peer, channel, bytes)` with each message that waits, in order per channel. For simulators.
+  template <typename See>
+  void each_message(See see) {
+    const base::SpinGuard guard(lock_);
+    for (const auto& [channel, queue] : messages_) {
+      queue.each(
+          [&, its = channel](const std::shared_ptr<PeerCore>& from, std::string_view bytes) { see(from, its, bytes); });
+    }
+  }
 
   void push_event(PeerEvent event);
   std::optional<PeerEvent> take_event();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "agent/core.h"
+#include "agent/engine/unacknowledged.h"
 #include "agent/plan.h"
 #include "agent/session.h"
 #include "base/format.h"
@@ -36,7 +37,8 @@ SessionBooks books_of(PeerCore& peer, const SessionBooks* channels_of) {
                      .notify_in = session.notify_in,
                      .untold = peer.released.sum().messages,
                      .channels_in = {},
-                     .channels_out = {}};
+                     .channels_out = {},
+                     .acknowledged = acknowledged_of(session)};
   for (const auto& [channel, state] : session.channels) {
     if (state.in) books.channels_in.emplace(channel, *state.in);
   }
@@ -89,6 +91,14 @@ Peer peer_of(const Plan& plan) { return Peer(core_of(plan)->peer); }
 std::optional<Peer> peer_of(const RemoteRange& range) {
   std::shared_ptr<PeerCore> peer = range.region ? range.region->peer.lock() : nullptr;
   return peer ? std::optional(Peer(std::move(peer))) : std::nullopt;
+}
+
+void each_waiting_message(const Agent& agent,
+                          const std::function<void(const Peer&, std::uint32_t, std::string_view)>& see) {
+  const auto show = [&see](const std::shared_ptr<PeerCore>& from, std::uint32_t channel, std::string_view bytes) {
+    see(Peer(from), channel, bytes);
+  };
+  core_of(agent)->inbox.each_message(show);
 }
 
 bool is_same(const Peer& one, const Peer& other) { return core_of(one) == core_of(other); }

@@ -12,7 +12,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <hawser/agent.h>
 
@@ -71,6 +73,10 @@ struct KnownCard {
 };
 KnownCard card_known(const Peer& peer);
 
+/// Messages that an agent has taken and its user has not, also of one that is dead.
+void each_waiting_message(const Agent& agent,
+                          const std::function<void(const Peer&, std::uint32_t, std::string_view)>& see);
+
 /// What one agent keeps of its session with another.
 struct SessionBooks {
   std::uint64_t number = 0, peer_number = 0;
@@ -82,6 +88,7 @@ struct SessionBooks {
   std::uint64_t untold = 0;  ///< Notifications that were read, and the peer was not told yet.
   std::map<std::uint32_t, proto::CreditReceiver> channels_in;
   std::map<std::uint32_t, proto::CreditSender> channels_out;  ///< Of `channels` that were asked for.
+  std::vector<Acknowledged> acknowledged;
 };
 /// Nothing where the two have no session. `channels_of`: whose incoming channels `channels_out` tells of; null: none.
 std::optional<SessionBooks> books_with(const Agent& agent, const Incarnation& other,

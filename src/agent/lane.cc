@@ -62,13 +62,6 @@ bool Lane::leave(Slot* slot) {
   return true;
 }
 
-bool Lane::leave(LeftOver&& left) {
-  if (!left_over_.try_push(std::move(left))) return false;
-  asked_.store(true, std::memory_order_release);
-  wake();
-  return true;
-}
-
 /// Takes all that threads left before this call. One thread may stand in the middle of leaving something, with what
 /// another one left behind it. The lane waits for the first, because the second may send more, which must not overtake.
 std::size_t Lane::take_left_over(Instant now) {

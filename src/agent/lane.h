@@ -115,7 +115,17 @@ class Lane final : public LaneAccess {
   bool leave(Slot* slot);
   /// Leaves a message or freed room. The next thread that sends under the lock takes it in first, so the messages of
   /// one thread keep their order. False: full.
-  bool leave(LeftOver&& left);
+  bool leave(LeftOver&& left) {
+    const bool is_left = leave_quietly(std::move(left));
+    if (is_left) tell_of_left();
+    return is_left;
+  }
+  /// In two steps, for who holds a spin lock in the first.
+  bool leave_quietly(LeftOver&& left) { return left_over_.try_push(std::move(left)); }
+  void tell_of_left() {
+    asked_.store(true, std::memory_order_release);
+    wake();
+  }
   std::size_t take_left_over(Instant now) HAWSER_REQUIRES(in_lane);
   /// What was sent before, and left, goes before what this thread does next under the lock.
   void let_older_go_first() HAWSER_REQUIRES(in_lane) {

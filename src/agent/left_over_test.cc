@@ -4,12 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <hawser/atomic.h>
 #include <hawser/driver.h>
@@ -64,7 +66,7 @@ class LeftOverTest : public testing::TestWithParam<const char*> {
     return std::move(open_with(std::move(options), {backend::shm_factory(), backend::tcp_factory()}).value());
   }
   Lane& lane() { return core_of(here_)->lane; }
-  Status send(std::uint64_t number) { return peer_.send(kChannel, std::as_bytes(std::span(&number, 1))); }
+  Status send(std::uint64_t number) { return peer_.send(kChannel, std::as_bytes(std::span(&number, 1))).error(); }
   /// The next one that comes there.
   std::optional<std::uint64_t> next() {
     const Instant end = Clock::steady().now() + 10s;
@@ -178,10 +180,43 @@ TEST_P(LeftOverTest, OfAPolledAgentASenderWaitsForTheLane) {
   EXPECT_TRUE(message);
 }
 
+/// Threads send on one channel, some with the lane's lock and some without: messages come in the order of numbers.
+TEST_P(LeftOverTest, NumbersAreTheOrderInWhichMessagesCome) {
+  constexpr std::uint64_t kThreads = 3, kEach = 600;
+  std::array<std::atomic<std::uint64_t>, kThreads * kEach + 1> by_number{};
+  std::vector<std::thread> threads;
+  for (std::uint64_t thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (std::uint64_t i = 0; i < kEach; ++i) {
+        const std::uint64_t message = thread * kEach + i + 1;
+        const Result<std::uint64_t> number =
+            peer_.send(kChannel, std::as_bytes(std::span(&message, 1)), std::chrono::seconds(10));
+        ASSERT_TRUE(number) << number.error().to_string();
+        ASSERT_LT(*number, by_number.size());
+        EXPECT_EQ(by_number[*number].exchange(message), 0u) << "two have the number " << *number;
+      }
+    });
+  }
+  std::vector<std::uint64_t> came;
+  while (came.size() < kThreads * kEach) {
+    const std::optional<std::uint64_t> message = next();
+    if (!message) break;
+    came.push_back(*message);
+  }
+  for (std::thread& thread : threads) thread.join();
+  ASSERT_EQ(came.size(), kThreads * kEach);
+  for (std::size_t i = 0; i < came.size(); ++i) ASSERT_EQ(came[i], by_number[i + 1]) << i;
+  for (const Instant end = Clock::steady().now() + 10s; Clock::steady().now() < end;) {
+    if (peer_.acknowledged(kChannel) == came.size()) break;
+    (void)there_.wait(1ms);
+  }
+  EXPECT_EQ(peer_.acknowledged(kChannel), came.size());
+}
+
 TEST_P(LeftOverTest, WhatThePeerHasNoRoomForIsRefusedToTheSender) {
   lane().lock();
   std::thread sender([&] {
-    const Status refused = peer_.send(kChannel + 1, {});
+    const Status refused = peer_.send(kChannel + 1, {}).error();
     EXPECT_EQ(refused.code(), Code::kBusy);
     EXPECT_NE(refused.to_string().find("has not opened channel"), std::string::npos) << refused.to_string();
   });
@@ -206,7 +241,7 @@ TEST_P(LeftOverTest, RoomIsGivenBackWhileTheLaneIsHeld) {
   const auto fill = [&] {
     std::uint32_t sent = 0;
     for (const Instant end = Clock::steady().now() + 10s; sent < kPlaces && Clock::steady().now() < end;) {
-      if (peer_.send(kNarrow, {}).ok()) {
+      if (peer_.send(kNarrow, {})) {
         ++sent;
       } else {
         (void)here_.wait(1ms);

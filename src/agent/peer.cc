@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "agent/core.h"
+#include "agent/engine/unacknowledged.h"
 #include "agent/fork_guard.h"
 #include "base/bytes.h"
 #include "base/inside.h"
@@ -166,21 +167,25 @@ bool may_leave(const Core& core, const PeerCore& peer) {
 /// What became of what was to be left. Nothing: it may not be left, or so much was left already that the sender has to
 /// wait for the lane.
 using Left = std::optional<Status>;
+/// The same of a message, which has a number.
+using LeftMessage = std::optional<Result<std::uint64_t>>;
 
-Left leave_message(Core& core, const std::shared_ptr<PeerCore>& peer, std::uint32_t channel,
-                   std::span<const std::byte> bytes) {
+LeftMessage leave_message(Core& core, const std::shared_ptr<PeerCore>& peer, std::uint32_t channel,
+                          std::span<const std::byte> bytes) {
   if (!may_leave(core, *peer)) return std::nullopt;
-  LeftOver left{.peer = peer, .kind = LeftOver::Kind::kMessage, .channel = channel};
+  LeftOver left{
+      .peer = peer, .bytes = std::string(base::as_text(bytes)), .kind = LeftOver::Kind::kMessage, .channel = channel};
   ChannelCredits::Ticket ticket;
-  if (peer->channels.try_take(channel, bytes.size(), &ticket) != ChannelCredits::Taken::kYes) {
-    return MessageDesk::no_room(*peer, channel);
-  }
-  left.epoch = ticket.epoch;
-  left.priority = ticket.priority;
-  left.bytes.assign(base::as_text(bytes));
-  if (core.lane.leave(std::move(left))) return Status();
-  peer->channels.give_back(channel, bytes.size());
-  return std::nullopt;
+  const auto leave = [&](const ChannelCredits::Ticket& its) {
+    left.epoch = its.epoch;
+    left.priority = its.priority;
+    return core.lane.leave_quietly(std::move(left));
+  };
+  const ChannelCredits::Taken taken = peer->channels.try_leave(channel, bytes.size(), &ticket, leave);
+  if (taken == ChannelCredits::Taken::kNotLeft) return std::nullopt;
+  if (taken != ChannelCredits::Taken::kYes) return MessageDesk::no_room(*peer, channel);
+  core.lane.tell_of_left();
+  return ticket.number;
 }
 
 Left leave_notification(Core& core, const std::shared_ptr<PeerCore>& peer, std::string_view text) {
@@ -192,19 +197,30 @@ Left leave_notification(Core& core, const std::shared_ptr<PeerCore>& peer, std::
   return std::nullopt;
 }
 
-Status send_now(Core& core, const std::shared_ptr<PeerCore>& peer, std::uint32_t channel,
-                std::span<const std::byte> bytes) {
+/// Other threads leave messages of this channel all the time, which go first: this one joins their queue.
+Result<std::uint64_t> send_behind(Core& core, const std::shared_ptr<PeerCore>& peer, std::uint32_t channel,
+                                  std::span<const std::byte> bytes) HAWSER_REQUIRES(in_lane) {
+  LeftMessage left = leave_message(core, peer, channel, bytes);
+  core.lane.take_left_over(core.lane.now());
+  if (left) return *std::move(left);
+  return Status(Code::kBusy, "send: the queue of messages to " + peer->name + " is full").with_peer(peer->name);
+}
+
+Result<std::uint64_t> send_now(Core& core, const std::shared_ptr<PeerCore>& peer, std::uint32_t channel,
+                               std::span<const std::byte> bytes) {
   if (!core.lane.try_lock()) {
-    if (const Left left = leave_message(core, peer, channel, bytes)) return *left;
+    if (LeftMessage left = leave_message(core, peer, channel, bytes)) return *std::move(left);
     core.lane.lock();
   }
   core.lane.take_left_over(core.lane.now());
   Session& session = core.engine.sessions().of(peer);
-  const Status status = core.engine.messages().send(session, channel, bytes, time_for(core, session));
+  MessageDesk::Sending sending = core.engine.messages().send(session, channel, bytes, time_for(core, session));
+  if (!sending) [[unlikely]]
+    sending = send_behind(core, peer, channel, bytes);
   turn_if_needed(core, *peer);
   core.lane.unlock();
   core.lane.wake();
-  return status;
+  return *std::move(sending);
 }
 
 Status notify_now(Core& core, const std::shared_ptr<PeerCore>& peer, std::string_view text) {
@@ -219,6 +235,25 @@ Status notify_now(Core& core, const std::shared_ptr<PeerCore>& peer, std::string
   core.lane.unlock();
   core.lane.wake();
   return status;
+}
+
+/// False, and nothing looked at: the peer has no session that goes on.
+template <typename Look>
+bool look_at_session(const std::shared_ptr<PeerCore>& peer, const Look& look) {
+  const auto core = peer && not_forked(*peer).ok() ? peer->core.lock() : nullptr;
+  if (!core) return false;
+  core->lane.lock();
+  const bool goes_on = peer->session != nullptr && peer->state.load(std::memory_order_acquire) != PeerState::kDown;
+  if (goes_on) look(*peer->session);
+  core->lane.unlock();
+  return goes_on;
+}
+
+/// What its last session left, once that is over.
+std::vector<Acknowledged> acknowledged_when_down(const std::shared_ptr<PeerCore>& peer) {
+  if (!peer || !not_forked(*peer).ok()) return {};
+  const base::MutexLock lock(peer->mutex);
+  return peer->acknowledged == nullptr ? std::vector<Acknowledged>() : *peer->acknowledged;
 }
 
 /// Until a path is up and the peer has said what it lets us send.
@@ -408,11 +443,11 @@ Status Peer::notify(std::string_view text) const {
   return agent::notify_now(*core, core_, text);
 }
 
-Status Peer::send(std::uint32_t channel, std::span<const std::byte> bytes) const {
+Result<std::uint64_t> Peer::send(std::uint32_t channel, std::span<const std::byte> bytes) const {
   return send(channel, bytes, Duration::zero());
 }
 
-Status Peer::send(std::uint32_t channel, std::span<const std::byte> bytes, Duration timeout) const {
+Result<std::uint64_t> Peer::send(std::uint32_t channel, std::span<const std::byte> bytes, Duration timeout) const {
   const auto core = core_ ? core_->core.lock() : nullptr;
   if (!core) return Status(Code::kInvalid, "Peer::send: this handle is empty or its agent is gone");
   if (Status status = core->usable("Peer::send"); !status.ok()) return status;
@@ -429,8 +464,8 @@ Status Peer::send(std::uint32_t channel, std::span<const std::byte> bytes, Durat
     if (state() == PeerState::kDown) return agent::down_status(*core_);
     const std::uint32_t seen = core_->news.load(std::memory_order_acquire);
     const std::uint32_t unreached = core_->unreached.load(std::memory_order_acquire);
-    const Status status = agent::send_now(*core, core_, channel, bytes);
-    if (status.code() != Code::kBusy || core->now() >= deadline) return status;
+    Result<std::uint64_t> sent = agent::send_now(*core, core_, channel, bytes);
+    if (sent || sent.error().code() != Code::kBusy || core->now() >= deadline) return sent;
     const auto changed = [&] {
       return core_->news.load(std::memory_order_acquire) != seen || state() == PeerState::kDown ||
              core_->unreached.load(std::memory_order_acquire) != unreached;
@@ -438,6 +473,24 @@ Status Peer::send(std::uint32_t channel, std::span<const std::byte> bytes, Durat
     core->lane.wait_until(changed, std::min(deadline, core->now() + agent::kSendAgain));
     if (core_->unreached.load(std::memory_order_acquire) != unreached) return agent::unreached_status(*core_);
   }
+}
+
+std::uint64_t Peer::acknowledged(std::uint32_t channel) const {
+  std::uint64_t number = 0;
+  const bool is_known = agent::look_at_session(
+      core_, [&](const agent::Session& session) { number = agent::acknowledged_on(session, channel); });
+  if (is_known) return number;
+  for (const Acknowledged& each : agent::acknowledged_when_down(core_)) {
+    if (each.channel == channel) return each.number;
+  }
+  return 0;
+}
+
+std::vector<Acknowledged> Peer::acknowledged() const {
+  std::vector<Acknowledged> all;
+  const bool is_known =
+      agent::look_at_session(core_, [&](const agent::Session& session) { all = agent::acknowledged_of(session); });
+  return is_known ? all : agent::acknowledged_when_down(core_);
 }
 
 bool Peer::opened(std::uint32_t channel) const {

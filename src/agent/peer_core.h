@@ -145,8 +145,10 @@ struct PeerCore {
   std::atomic<std::uint32_t> news{0};
 
   base::Mutex mutex;
-  Status unreached_why HAWSER_GUARDED_BY(mutex);                            ///< The last time.
-  Status down_cause HAWSER_GUARDED_BY(mutex);                               ///< Why it is down.
+  Status unreached_why HAWSER_GUARDED_BY(mutex);  ///< The last time.
+  Status down_cause HAWSER_GUARDED_BY(mutex);     ///< Why it is down.
+  /// What it had taken when it went down. Null: nothing was sent to it.
+  std::unique_ptr<std::vector<Acknowledged>> acknowledged HAWSER_GUARDED_BY(mutex);
   std::unique_ptr<CardStore> card HAWSER_GUARDED_BY(mutex);                 ///< Null: no card yet.
   AdmissionTicket ticket HAWSER_GUARDED_BY(mutex);                          ///< As its card tells it.
   std::unique_ptr<KnownChunkLimits> chunk_limits HAWSER_GUARDED_BY(mutex);  ///< Null until a plan asked for them.

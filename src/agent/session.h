@@ -78,6 +78,17 @@ struct ChannelState {
   bool credit_owed = false;
 };
 
+/// A message that went over a path without loss, and that the peer had not taken when that path was lost.
+struct Adrift {
+  wire::Place place;
+  std::uint32_t channel = 0;
+};
+/// At most as many as a path holds, for a session goes on only once the peer has all of them.
+struct AdriftBook {
+  std::vector<Adrift> messages;
+  bool is_known = true;  ///< False: others may be adrift, too.
+};
+
 struct CardIn {
   std::string bytes;
   std::uint64_t revision = 0;
@@ -132,6 +143,7 @@ struct Session {
   proto::NotifyReceiver notify_in;
   bool credit_owed = false;
   std::map<std::uint32_t, ChannelState> channels;
+  std::unique_ptr<AdriftBook> adrift;  ///< Mostly null: see engine/unacknowledged.h.
   /// Taken from threads that did not get the lane's lock, and the link of their class had no room: they go before all
   /// that is sent later in it. At most as many as the peer gave credit for.
   std::array<std::list<LeftOver>, wire::kClasses> unsent;

@@ -50,6 +50,16 @@ class WaitingQueue {
     if (begin_ == kPlaces) drop_head();
   }
 
+  /// Calls `see(peer, bytes)` with each that waits, the oldest first.
+  template <typename See>
+  void each(See see) const {
+    std::size_t first = begin_;
+    for (const Block* block = head_.get(); block != nullptr; block = block->next.get(), first = 0) {
+      const std::size_t last = block == tail_ ? end_ : kPlaces;
+      for (std::size_t i = first; i < last; ++i) see(block->places[i].from, std::string_view(block->places[i].bytes));
+    }
+  }
+
   /// The peer is forgotten: places that it had filled do not keep it. What waits of it stays.
   void let_go_of(const PeerCore& peer) {
     if (spare_ != nullptr) let_go(*spare_, 0, kPlaces, peer);

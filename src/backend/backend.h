@@ -78,7 +78,8 @@ struct Traits {
   bool direct = false;  ///< The initiator copies by itself: a chunk that is done is visible at the target.
   /// Covered chunks yield kArrival at the target (else the agent tells it when all are done).
   bool carries_arrivals = false;
-  bool lossless = false;  ///< A message is lost only with the peer: nothing needs to be kept for sending again.
+  /// A message is lost only with the peer: nothing needs to be kept for sending again. Its paths have each_untaken.
+  bool lossless = false;
   /// Taking a chunk is moving it, as far as it goes without an answer: a turn right after it would find nothing to do.
   bool moves_in_submit = false;
   /// The target side knows which peer an access comes from, and keeps others from regions with a RegionEntry::holder.
@@ -219,6 +220,10 @@ struct PathTarget {
   std::array<std::byte, 32> public_key = {};  ///< The key in the peer's card; zero: it is not known.
 };
 
+/// At least so much of a message Path::each_untaken shows.
+inline constexpr std::size_t kMessageBegin = 48;
+using SeeMessage = std::function<void(std::span<const std::byte> begin)>;
+
 /// Route to one peer. Confined to its port's lane.
 class Path {
  public:
@@ -253,6 +258,17 @@ class Path {
   /// now; try in a later turn. Messages of a class keep their order, and a bulk one overtakes none; critical and
   /// realtime ones keep theirs among one another, and may overtake bulk ones.
   virtual bool send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) = 0;
+  /// Of a lossless path, up or down: calls `see` with the beginning of each message that `send` took and that the
+  /// peer's agent is not known to have taken (kMessageBegin bytes, or all of it), in any order. An agent has taken
+  /// a message once it is done with what Port::poll gave it, not when the message was copied. False: not known; any may
+  /// be untaken.
+  virtual bool each_untaken(const SeeMessage& see) const {
+    static_cast<void>(see);
+    return false;
+  }
+  /// This agent takes no message of this path any more: those that it has not dealt with, and those that still come,
+  /// stay untaken for the peer's each_untaken. Said in front of release_path, which may be a while later.
+  virtual void stop_taking() {}
   /// Whether `fetch` is likely to work.
   virtual bool can_fetch() const { return false; }
   /// Copies what lies at `address` in the peer's process, which need not be registered, before it returns. False: this

@@ -168,7 +168,8 @@ Result<Traits> traits_from(const PluginLibrary& library, const hawser_plugin_tra
   result.self_only = (traits.flags & HAWSER_PLUGIN_SELF_ONLY) != 0;
   result.direct = (traits.flags & HAWSER_PLUGIN_DIRECT) != 0;
   result.carries_arrivals = (traits.flags & HAWSER_PLUGIN_CARRIES_ARRIVALS) != 0;
-  result.lossless = (traits.flags & HAWSER_PLUGIN_LOSSLESS) != 0;
+  // The table has no word on which messages the peer has taken, so the agent acknowledges them on every plug-in.
+  result.lossless = false;
   result.chunk_bytes_max = traits.chunk_bytes_max;
   result.chunk_pieces_max = traits.chunk_pieces_max;
   result.inline_bytes_max = traits.inline_bytes_max;

@@ -72,6 +72,15 @@ bool SelfPath::send(Priority, std::span<const std::byte> head, std::span<const s
   return true;
 }
 
+bool SelfPath::each_untaken(const SeeMessage& see) const {
+  const auto show = [&see](const std::string& message) { see(std::as_bytes(std::span<const char>(message))); };
+  for (std::size_t i = 0; i < port_.inbox_paths_.size(); ++i) {
+    if (port_.inbox_paths_[i] == this) show(port_.inbox_[i]);
+  }
+  std::ranges::for_each(messages_, show);
+  return true;
+}
+
 bool SelfPath::take(std::string* out) {
   if (messages_.empty()) return false;
   *out = std::move(messages_.front());
@@ -131,6 +140,7 @@ std::size_t SelfPort::poll(std::span<PortEvent> out) {
   }
   if (inbox_.empty()) inbox_.resize(kInboxMax);
   std::size_t used = 0;
+  inbox_paths_.clear();
   for (const auto& path : paths_) {
     while (count < out.size() && used < kInboxMax && events_.empty() && path->take(&inbox_[used])) {
       PortEvent& event = out[count++];
@@ -139,6 +149,7 @@ std::size_t SelfPort::poll(std::span<PortEvent> out) {
       event.path = path.get();
       event.peer = &context_.identity;
       event.bytes = std::as_bytes(std::span<const char>(inbox_[used++]));
+      inbox_paths_.push_back(path.get());
     }
   }
   return count;

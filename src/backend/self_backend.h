@@ -42,6 +42,7 @@ class SelfPath : public Path {
   Result<Binding*> bind(const RemoteRegionRef& region) final;
   void unbind(std::uint32_t index, std::uint32_t generation) final;
   bool send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) final;
+  bool each_untaken(const SeeMessage& see) const final;
   PathCounters counters() const override;
 
   /// No further chunks; those that are here end with `why`. Then its port tells that it is down.
@@ -113,6 +114,7 @@ class SelfPort : public Port {
   std::size_t news() const;
 
  private:
+  friend class SelfPath;
   const Context context_;
   const SelfKind& kind_;
   const std::string address_;
@@ -120,7 +122,8 @@ class SelfPort : public Port {
   ChunkQueue queue_;
   std::deque<PortEvent> events_;
   std::vector<std::unique_ptr<SelfPath>> paths_;
-  std::vector<std::string> inbox_;  ///< What the last poll gave out.
+  std::vector<std::string> inbox_;            ///< What the last poll gave out.
+  std::vector<const SelfPath*> inbox_paths_;  ///< Of which path each was.
 };
 
 class SelfBackend : public Backend {

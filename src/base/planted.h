@@ -66,6 +66,8 @@ enum class Planted : std::uint8_t {
   kFollowerLeft,      ///< A transfer's end calls none of those that follow it.
   kLeaderTrusted,     ///< A transfer begins though the one that it follows ended badly.
   kExpiryForgotten,   ///< A grant outlives its time.
+  kKeptForgotten,     ///< Messages that the peer has not acknowledged are told as acknowledged,
+  kUntakenForgotten,  ///< or those that it has not read from shared memory.
   // Atomic operations.
   kAtomicAskedTwice,       ///< An operation without an answer is asked once more on the next path.
   kAtomicAnswerMistaken,   ///< An answer is taken for that of the oldest operation.

@@ -94,7 +94,11 @@ void MessageRing::drop_front() {
 
 std::span<const std::byte> MessageRing::at_cursor() const {
   if (ahead_ == 0) return {};
-  return {bytes_.get() + cursor_ + kPrefix, record_at(cursor_) - kPrefix};
+  return message_at(cursor_);
+}
+
+std::span<const std::byte> MessageRing::message_at(std::size_t at) const {
+  return {bytes_.get() + at + kPrefix, record_at(at) - kPrefix};
 }
 
 void MessageRing::advance_cursor() {

@@ -39,6 +39,15 @@ class MessageRing {
   void advance_cursor();
   void reset_cursor();  ///< To the front.
   void trim();          ///< Gives its memory back when it is empty.
+  /// Calls `see` with each message, from the front.
+  template <typename See>
+  void each(See see) const {
+    std::size_t at = front_;
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (i > 0) at = after(at);
+      see(message_at(at));
+    }
+  }
 
   std::size_t count() const { return count_; }
   std::size_t ahead() const { return ahead_; }  ///< Messages from the cursor on.
@@ -49,6 +58,7 @@ class MessageRing {
   bool grow(std::size_t record);
   std::size_t after(std::size_t at) const;
   std::size_t record_at(std::size_t at) const;
+  std::span<const std::byte> message_at(std::size_t at) const;
 
   const std::size_t bytes_max_;
   std::unique_ptr<std::byte[]> bytes_;
@@ -89,6 +99,14 @@ class LinkSender {
   Status replay_from(std::uint64_t received);
 
   std::size_t kept() const { return ring_.count(); }
+  /// Calls `see` with each message that is kept: no path took it, or the peer has not acknowledged it.
+  template <typename See>
+  void each_kept(See see) const {
+    ring_.each(see);
+  }
+  /// The last message that the peer has told to have taken. Of those that went over lossless paths it tells only when
+  /// it greets.
+  std::uint64_t acknowledged() const { return acked_; }
   /// For an idle turn: gives memory back.
   void trim() { ring_.trim(); }
   std::size_t memory() const { return ring_.capacity(); }

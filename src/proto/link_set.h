@@ -28,6 +28,7 @@ class LinkSet {
   using Numbers = std::array<std::uint64_t, wire::kClasses>;  ///< One of each class.
 
   LinkSender& out(Priority priority) { return out_[wire::index_of(priority)]; }
+  const LinkSender& out(Priority priority) const { return out_[wire::index_of(priority)]; }
   LinkReceiver& in(Priority priority) { return in_[wire::index_of(priority)]; }
   const LinkReceiver& in(Priority priority) const { return in_[wire::index_of(priority)]; }
 
@@ -67,6 +68,11 @@ class LinkSet {
   std::size_t kept() const {
     return std::accumulate(out_.begin(), out_.end(), std::size_t{0},
                            [](std::size_t sum, const LinkSender& link) { return sum + link.kept(); });
+  }
+  /// Calls `see` with each message that is kept, of all classes.
+  template <typename See>
+  void each_kept(See see) const {
+    for (const LinkSender& link : out_) link.each_kept(see);
   }
   /// Whether the path in use now is lossless.
   void set_lossless(bool lossless) {

@@ -43,6 +43,31 @@ TEST(LinkSender, KeepsMessagesUntilTheyAreAcknowledged) {
   EXPECT_EQ(sender.on_ack(3).code(), Code::kCorrupt);
 }
 
+TEST(LinkSender, ShowsWhatItKeeps) {
+  LinkSender sender;
+  const auto kept = [&sender] {
+    std::string all;
+    sender.each_kept([&all](std::span<const std::byte> message) { all += text(message) + ' '; });
+    return all;
+  };
+  EXPECT_EQ(kept(), "");
+  const std::string long_one(300, 'x');
+  for (int round = 0; round < 20; ++round) {  // Around the ring.
+    ASSERT_TRUE(push(sender, "a", "1"));
+    ASSERT_TRUE(push(sender, long_one));
+    ASSERT_TRUE(push(sender, "c"));
+    EXPECT_EQ(kept(), "a1 " + long_one + " c ") << round;
+    sender.sent();
+    EXPECT_EQ(kept(), "a1 " + long_one + " c ") << "sent is not acknowledged";
+    drain(sender);
+    ASSERT_TRUE(sender.on_ack(sender.next_seq() - 3).ok());
+    EXPECT_EQ(kept(), long_one + " c ");
+    EXPECT_EQ(sender.acknowledged(), sender.next_seq() - 3);
+    ASSERT_TRUE(sender.on_ack(sender.next_seq() - 1).ok());
+    EXPECT_EQ(kept(), "");
+  }
+}
+
 TEST(LinkSender, ReplaysWhatThePeerHasNotSeen) {
   LinkSender sender;
   for (const char* message : {"a", "b", "c", "d"}) ASSERT_TRUE(push(sender, message));

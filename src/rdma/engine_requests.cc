@@ -108,7 +108,7 @@ bool Engine::send_requests() {
       if (still == requests_.end() || still->second.sent) continue;
       still->second.sent = true;  // Two threads may be here; one of them sends.
     }
-    Status refusal = each.request.peer.send(options_.channel, as_bytes(each.request.bytes));
+    Status refusal = each.request.peer.send(options_.channel, as_bytes(each.request.bytes)).error();
     if (!refusal.ok()) turned_back(each.number, std::move(refusal));
   }
   return !over.empty();
@@ -173,7 +173,7 @@ void Engine::on_reply(const Peer& from, const Reply& answer) {
 
 void Engine::reply(const Peer& to, const Reply& answer) {
   std::string bytes = encode(answer);
-  if (to.send(options_.channel, as_bytes(bytes)).code() != Code::kBusy) return;
+  if (to.send(options_.channel, as_bytes(bytes)).error().code() != Code::kBusy) return;
   const base::MutexLock lock(mutex_);
   if (replies_.size() >= kRepliesMax) return;
   replies_.push_back({.peer = to, .bytes = std::move(bytes), .deadline = Clock::steady().now() + kReplyPatience});
@@ -189,7 +189,7 @@ bool Engine::send_replies() {
   const std::size_t before = waiting.size();
   const Instant now = Clock::steady().now();
   std::erase_if(waiting, [&](const PendingReply& each) {
-    return now >= each.deadline || each.peer.send(options_.channel, as_bytes(each.bytes)).code() != Code::kBusy;
+    return now >= each.deadline || each.peer.send(options_.channel, as_bytes(each.bytes)).error().code() != Code::kBusy;
   });
   const base::MutexLock lock(mutex_);
   const bool moved = waiting.size() != before;

@@ -159,7 +159,7 @@ Result<std::string> SeedClient::ask(wire::SeedMessage question, Duration timeout
   question.id = ++asked_;
   const Instant until = Clock::steady().now() + timeout;
   const std::string bytes = wire::encode(question);
-  HAWSER_TRY(seed_.send(wire::kSeedChannel, std::as_bytes(std::span(bytes)), timeout));
+  HAWSER_TRY(seed_.send(wire::kSeedChannel, std::as_bytes(std::span(bytes)), timeout).error());
   for (;;) {
     while (const std::optional<Message> message = agent_.take_message(wire::kSeedChannel)) {
       const auto told = wire::decode_seed(std::as_bytes(std::span(message->bytes.data(), message->bytes.size())));

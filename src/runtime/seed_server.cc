@@ -158,7 +158,7 @@ void SeedServer::send_waiting() {
   std::erase_if(waiting_, [this](const auto& each) {
     const auto peer = peers_.find(each.first);
     if (peer == peers_.end()) return true;
-    const Status sent = peer->second.send(wire::kSeedChannel, std::as_bytes(std::span(each.second)));
+    const Status sent = peer->second.send(wire::kSeedChannel, std::as_bytes(std::span(each.second))).error();
     return sent.code() != Code::kBusy;
   });
 }

@@ -43,7 +43,7 @@ struct TwoPaths {
     from.host->wake();
   }
   bool arrives(Life& from, Life& to) {
-    if (!from.bonds[&to].peer.send(kChannel, {}).ok()) return false;
+    if (!from.bonds[&to].peer.send(kChannel, {})) return false;
     from.host->wake();
     return universe.world.run_until(universe.world.now() + 1s,
                                     [&] { return to.agent.take_message(kChannel).has_value(); });

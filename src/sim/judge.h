@@ -9,7 +9,8 @@
 //   notifications at most once, only when their bytes are visible, from whom they say; exactly once between peers that
 //                 stayed together
 //   signals       once, only when the bytes are visible
-//   messages      in order, none twice, none lost while both stayed together
+//   messages      in order, none twice, none lost while both stayed together; numbered one by one, and none told
+//                 as acknowledged that the peer's agent did not take
 //   memory        nothing outside of leases changes; nothing at all in a closed region, nor local memory of a transfer
 //                 that is final (both are overwritten by us at once, and must stay so)
 //   hangs         nothing waits longer than its bound in virtual time, and nobody turns for nothing
@@ -62,6 +63,10 @@ class Judge {
   // What the user took from the agent.
   void on_notification(Life& life, const Notification& notification);
   void on_message(Life& life, const Message& message);
+  /// `life` sent the next message on the channel to `to`; the agent calls it `number`.
+  void on_sent(Life& life, Life& to, std::uint32_t channel, std::uint64_t number);
+  /// The agent takes nothing any more: what it was told to have taken is compared with what it took.
+  void on_end(Life& life);
   void on_event(Life& life, const PeerEvent& event);
   /// Submit was refused.
   void on_refused(Life& life, Course& course, const Status& status);
@@ -100,6 +105,9 @@ class Judge {
   /// What `life` sent within so many heartbeats though nobody wanted anything.
   void check_silent(const Life& life, std::uint64_t sends, std::int64_t heartbeats);
   bool settled(const std::vector<std::unique_ptr<Life>>& lives);
+  /// Messages of sessions that ended: told as acknowledged, and not.
+  std::uint64_t acknowledged() const { return acknowledged_; }
+  std::uint64_t left_open() const { return left_open_; }
   std::uint64_t moves() const { return moves_.size(); }
   std::uint64_t good_moves() const { return good_moves_; }
   std::uint64_t atomics() const { return atomics_.size(); }
@@ -152,6 +160,8 @@ class Judge {
   void check_room(Life& from, Life& to, std::string_view what, const proto::CreditSender& sender,
                   const Receiver& receiver, std::uint64_t untold);
   void check_pair(Life& from, Life& to, Bond& bond);
+  void check_acknowledged(Life& life, Life& other, const PeerEvent& event);
+  void check_claims(Life& from, Life& to);
   Duration allowance(const Life& life) const;
 
   sim::Universe& universe_;
@@ -177,6 +187,7 @@ class Judge {
   Duration patience_{};
   std::uint64_t next_writer_ = 1;
   std::uint64_t good_moves_ = 0;
+  std::uint64_t acknowledged_ = 0, left_open_ = 0;  ///< Messages, in the end of sessions.
   std::uint64_t good_atomics_ = 0;
 };
 

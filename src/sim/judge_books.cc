@@ -111,6 +111,13 @@ void Judge::check_credit(Life& from, Life& to) {
     const auto sent = out->channels_out.find(channel);
     if (sent == out->channels_out.end() || failed()) continue;
     check_room(from, to, fmt::format("channel {}", channel), sent->second, state, 0);
+    const std::uint64_t last = sent->second.taken().messages;
+    if (channel < wire::kUserChannelMin || last == 0 || failed()) continue;
+    const auto told = std::ranges::find(out->acknowledged, channel, &Acknowledged::channel);
+    if (told == out->acknowledged.end() || told->number != last) {
+      fail(from, fmt::format("channel {}: {} has taken {} messages, and {} are acknowledged", channel, to.name, last,
+                             told == out->acknowledged.end() ? 0 : told->number));
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/inner_simulator.h"
 #include "sim/judge.h"
 
 namespace hawser::simulation {
@@ -63,6 +64,7 @@ void Judge::on_message(Life& life, const Message& message) {
   }
   next = number + 1;
   universe_.world.note("message", life.name, message.channel, number);
+  bond.came[message.channel].insert(number);
   const std::string want = message_of(*from, message.channel, number, message.bytes.size());
   if (message.bytes == want) return;
   fail(life, fmt::format("channel {} from {}: expected message {}, got '{}'", message.channel, from->name, number,
@@ -81,6 +83,68 @@ void Judge::on_event(Life& life, const PeerEvent& event) {
   }
   if (!bond.broken) bond.broken_at = universe_.world.now();
   bond.broken = true;
+  check_acknowledged(life, *other, event);
+}
+
+void Judge::on_sent(Life& life, Life& to, std::uint32_t channel, std::uint64_t number) {
+  Bond& bond = life.bonds[&to];
+  auto session = std::ranges::find_if(
+      bond.sessions, [&](const SentInSession& each) { return agent::inner::is_same(each.peer, bond.peer); });
+  if (session == bond.sessions.end()) {
+    bond.sessions.push_back({.peer = bond.peer, .channels = {}});
+    session = bond.sessions.end() - 1;
+  }
+  const auto [at, is_first] = session->channels.try_emplace(channel);
+  if (is_first) at->second.before = bond.sent[channel];
+  ++bond.sent[channel];
+  if (number != ++at->second.last) {
+    fail(life, fmt::format("message {} on channel {} to {} was given the number {}", at->second.last, channel, to.name,
+                           number));
+  }
+}
+
+/// What the event says of a session that is over.
+void Judge::check_acknowledged(Life& life, Life& other, const PeerEvent& event) {
+  Bond& bond = life.bonds[&other];
+  const auto session = std::ranges::find_if(
+      bond.sessions, [&](const SentInSession& each) { return agent::inner::is_same(each.peer, event.peer); });
+  const std::size_t used = session == bond.sessions.end() ? 0 : session->channels.size();
+  if (event.acknowledged.size() != used) {
+    return fail(life, fmt::format("{} is down, and {} channels are told of where {} were used", other.name,
+                                  event.acknowledged.size(), used));
+  }
+  for (const Acknowledged& each : event.acknowledged) {
+    const auto sent = session->channels.find(each.channel);
+    if (sent == session->channels.end() || each.number > sent->second.last) {
+      return fail(life, fmt::format("message {} on channel {} to {} is told as acknowledged, and was not sent",
+                                    each.number, each.channel, other.name));
+    }
+    for (std::uint64_t i = 0; i < each.number; ++i) bond.claimed[each.channel].insert(sent->second.before + i);
+    acknowledged_ += each.number;
+    left_open_ += sent->second.last - each.number;
+  }
+  if (!other.alive) check_claims(life, other);
+}
+
+void Judge::check_claims(Life& from, Life& to) {
+  Bond& back = to.bonds[&from];
+  for (const auto& [channel, numbers] : from.bonds[&to].claimed) {
+    for (const std::uint64_t number : numbers) {
+      if (back.came[channel].contains(number)) continue;
+      return fail(from, fmt::format("message {} on channel {} is told as acknowledged, and {} did not take it", number,
+                                    channel, to.name));
+    }
+  }
+}
+
+void Judge::on_end(Life& life) {
+  agent::inner::each_waiting_message(life.agent, [&](const Peer& peer, std::uint32_t channel, std::string_view bytes) {
+    Life* const from = life_of(peer.incarnation());
+    if (from != nullptr) life.bonds[from].came[channel].insert(number_of(std::string(bytes)));
+  });
+  for (const auto& [incarnation, from] : lives_) {
+    if (from != &life && !failed()) check_claims(*from, life);
+  }
 }
 
 bool Judge::settled(const std::vector<std::unique_ptr<Life>>& lives) {

@@ -140,6 +140,16 @@ struct AtomicCall {
   bool took_place() const { return found && (!expected || *found == *expected); }
 };
 
+/// What one life sent another in one session, which has numbers of its own.
+struct SentInSession {
+  Peer peer;
+  struct OnChannel {
+    std::uint64_t before = 0;  ///< Messages of earlier sessions.
+    std::uint64_t last = 0;    ///< The last number.
+  };
+  std::map<std::uint32_t, OnChannel> channels;
+};
+
 /// What one life thinks of another.
 struct Bond {
   Peer peer;
@@ -147,7 +157,10 @@ struct Bond {
   bool broken = false;  ///< Reported down, or invalidated by us: messages may be lost.
   Instant broken_at;
   std::map<std::uint32_t, std::uint64_t> sent, received;  ///< Messages, by channel.
-  std::set<std::uint64_t> notes_sent, notes_received;     ///< Notifications without a transfer.
+  std::vector<SentInSession> sessions;
+  std::map<std::uint32_t, std::set<std::uint64_t>> came;     ///< Messages of the other that its agent took.
+  std::map<std::uint32_t, std::set<std::uint64_t>> claimed;  ///< Own ones of which was told that the other took them.
+  std::set<std::uint64_t> notes_sent, notes_received;        ///< Notifications without a transfer.
 };
 
 /// Not by address: a run must be the same wherever its memory lies.

@@ -355,17 +355,17 @@ void User::send(Life& life) {
   for (std::size_t i = 0; i < burst; ++i) {
     const std::size_t size = rng_.chance(0.1) ? 1 + rng_.below(20'000) : rng_.below(200);
     const std::string text = message_of(life, channel, bond.sent[channel], size);
-    const Status sent = bond.peer.send(channel, std::as_bytes(std::span(text)));
-    if (!sent.ok()) {
-      const Code code = sent.code();
+    const Result<std::uint64_t> sent = bond.peer.send(channel, std::as_bytes(std::span(text)));
+    if (!sent) {
+      const Code code = sent.error().code();
       // No credit yet, or none left; or the peer is gone.
       const bool gone = bond.broken || bond.peer.state() == PeerState::kDown || life.closing;
       if (code != Code::kBusy && !(code == Code::kDisconnected && gone)) {
-        theater_.judge().fail(life, "send was refused: " + sent.to_string());
+        theater_.judge().fail(life, "send was refused: " + sent.error().to_string());
       }
       return;
     }
-    ++bond.sent[channel];
+    theater_.judge().on_sent(life, *to, channel, *sent);
   }
 }
 

@@ -307,6 +307,30 @@ void test_news(const Pair* pair) {
     CHECK(news.channel == channel && strcmp(news.data.data, text) == 0);
     hawser_news_clear(&news);
   }
+  /* Each has a number, and what the peer's agent has taken is acknowledged. */
+  uint64_t number = 0;
+  MUST(hawser_peer_send_numbered(pair->to_b, channel, "numbered", 8, 0, &number));
+  CHECK(number == 11);
+  news = next_message(pair, channel);
+  hawser_news_clear(&news);
+  uint64_t acknowledged = 0;
+  for (int i = 0; i < 1000000 && acknowledged != number; ++i) {
+    pass(pair);
+    MUST(hawser_peer_acknowledged(pair->to_b, channel, &acknowledged));
+  }
+  CHECK(acknowledged == number);
+  hawser_acknowledged all[2] = {{.channel = 0}, {.channel = 99}};
+  size_t channels = 0;
+  MUST(hawser_peer_acknowledged_all(pair->to_b, NULL, 0, &channels));
+  CHECK(channels == 1);
+  MUST(hawser_peer_acknowledged_all(pair->to_b, all, 2, &channels));
+  CHECK(channels == 1 && all[0].channel == channel && all[0].number == number && all[1].channel == 99);
+  MUST(hawser_peer_acknowledged(pair->to_b, channel + 1, &acknowledged));
+  CHECK(acknowledged == 0);
+  REFUSED(hawser_peer_send_numbered(pair->to_b, channel, "x", 1, 0, NULL), HAWSER_INVALID, "number is null");
+  REFUSED(hawser_peer_acknowledged(pair->to_b, channel, NULL), HAWSER_INVALID, "number is null");
+  REFUSED(hawser_peer_acknowledged_all(pair->to_b, NULL, 1, &channels), HAWSER_INVALID, "out is null");
+  REFUSED(hawser_peer_acknowledged_all(pair->to_b, all, 2, NULL), HAWSER_INVALID, "count is null");
   static char large[HAWSER_MESSAGE_MAX + 1];
   REFUSED(hawser_peer_send(pair->to_b, channel, large, sizeof large), HAWSER_INVALID, "65537");
   REFUSED(hawser_peer_send_within(pair->to_b, channel, large, sizeof large, 0), HAWSER_INVALID, "65537");

@@ -1,6 +1,9 @@
 // Messages: in order per peer and channel, within the credit that the receiver gave.
 
 #include <map>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "agent_suite.h"
 #include "base/bytes.h"
@@ -11,7 +14,7 @@ namespace {
 constexpr std::uint32_t kChannel = 16;
 
 Status send(const Peer& peer, std::uint32_t channel, std::string_view text) {
-  return peer.send(channel, base::as_bytes(text));
+  return peer.send(channel, base::as_bytes(text)).error();
 }
 
 TEST_P(Conformance, MessagesKeepTheirOrder) {
@@ -123,6 +126,112 @@ TEST_P(Conformance, BothWaysAndManyChannels) {
   }));
 }
 
+/// Sends messages on three channels, each of another class, and compares what the agents say of them.
+class Talk {
+ public:
+  Talk(Environment& env, Agent& reader) : env_(env), reader_(reader) {
+    for (std::uint32_t i = 0; i < kChannels; ++i) {
+      must(reader.open_channel(kChannel + i, 2000, static_cast<Priority>(i)));
+    }
+  }
+  /// False: nothing was taken.
+  bool send(const Peer& peer, std::uint64_t number) {
+    const std::uint32_t which = number % kChannels;
+    const std::string text(number % 11 == 0 ? 20'000 : number % 100, static_cast<char>('a' + number % 26));
+    const Result<std::uint64_t> sent = peer.send(kChannel + which, base::as_bytes(text));
+    if (!sent) return false;
+    EXPECT_EQ(*sent, ++sent_[which]);
+    return true;
+  }
+  void send_all(const Peer& peer, std::uint64_t count) {
+    std::uint64_t sent = 0;
+    EXPECT_TRUE(env_.eventually([&] {
+      while (sent < count && send(peer, sent)) ++sent;
+      return sent == count;
+    })) << sent
+        << " of " << count << " went";
+  }
+  bool is_all_acknowledged(const Peer& peer) const {
+    bool all = true;
+    for (std::uint32_t i = 0; i < kChannels; ++i) all = all && peer.acknowledged(kChannel + i) == sent_[i];
+    return all;
+  }
+  /// What the reader's agent has taken, from now on also what it still takes.
+  void read() {
+    for (std::uint32_t i = 0; i < kChannels; ++i) {
+      while (reader_.take_message(kChannel + i)) ++taken_[i];
+    }
+  }
+  void check(const std::vector<Acknowledged>& told) {
+    read();
+    ASSERT_EQ(told.size(), kChannels);
+    for (std::uint32_t i = 0; i < kChannels; ++i) {
+      EXPECT_EQ(told[i].channel, kChannel + i);
+      EXPECT_LE(told[i].number, taken_[i]) << "of " << sent_[i] << " on channel " << told[i].channel;
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t kChannels = 3;
+  Environment& env_;
+  Agent& reader_;
+  std::uint64_t sent_[kChannels] = {}, taken_[kChannels] = {};
+};
+
+TEST_P(Conformance, WhatThePeerHasTakenIsAcknowledged) {
+  open_pair();
+  const Peer peer = a_to_b();
+  Talk talk(env(), b());
+  EXPECT_TRUE(peer.acknowledged().empty());
+  EXPECT_EQ(peer.acknowledged(kChannel), 0U);
+  for (int round = 0; round < 5; ++round) {
+    talk.send_all(peer, 90);
+    EXPECT_TRUE(env().eventually([&] { return talk.is_all_acknowledged(peer); })) << round;
+  }
+  EXPECT_EQ(send(peer, kChannel, std::string(kMessageMax + 1, 'x')).code(), Code::kInvalid);
+  talk.send_all(peer, 3);  // What was refused took no number.
+  EXPECT_EQ(peer.acknowledged(kChannel + 99), 0U);
+  EXPECT_TRUE(env().eventually([&] { return talk.is_all_acknowledged(peer); }));
+  talk.check(peer.acknowledged());
+}
+
+TEST_P(Conformance, AnEndTellsWhatThePeerHadTaken) {
+  HAWSER_NEEDS_TWO_AGENTS();
+  for (const std::string how : {"closed", "forgotten", "forgets"}) {
+    Agent* const reader = open(options("reader-" + how));
+    const Peer peer = know(a_ == nullptr ? *(a_ = open(options("a"))) : a(), *reader);
+    Talk talk(env(), *reader);
+    talk.send_all(peer, 60);
+    EXPECT_TRUE(env().eventually([&] { return talk.is_all_acknowledged(peer); }));
+    for (std::uint64_t i = 0; i < 300; ++i) {
+      (void)talk.send(peer, i);
+      if (i % 16 == 15) env().pass();
+    }
+    if (how == "closed") {
+      Status closed;
+      env().blocking(*reader, [&] { closed = reader->close(kPatience); });
+      must(closed);
+    } else if (how == "forgotten") {
+      must(a().invalidate(peer));
+    } else {
+      for (const Peer& back : reader->peers()) must(reader->invalidate(back));
+    }
+    std::optional<PeerEvent> down;
+    EXPECT_TRUE(env().eventually([&] {
+      while (auto event = a().take_event()) {
+        if (event->kind == PeerEvent::Kind::kDown) down = std::move(event);
+      }
+      return down.has_value();
+    })) << how;
+    ASSERT_TRUE(down) << how;
+    EXPECT_EQ(down->peer.incarnation(), peer.incarnation());
+    pass(20);  // What is still on its way may come.
+    talk.check(down->acknowledged);
+    EXPECT_EQ(peer.acknowledged(), down->acknowledged) << "it stays known";
+    for (const Acknowledged& each : down->acknowledged) EXPECT_GE(each.number, 20U) << "acknowledged once is for ever";
+  }
+}
+
 TEST_P(Conformance, ClosedChannelsAndWrongCallsAreNamed) {
   open_pair();
   const Peer peer = meet();
@@ -130,7 +239,7 @@ TEST_P(Conformance, ClosedChannelsAndWrongCallsAreNamed) {
   EXPECT_TRUE(says(send(peer, 300, "x"), Code::kBusy, {"send", "channel 300", "opened"}));
   EXPECT_TRUE(says(send(peer, 15, "x"), Code::kInvalid, {"send", "channel 15", "16"}));
   EXPECT_TRUE(says(send(peer, 300, std::string(kMessageMax + 1, 'x')), Code::kInvalid, {"send", "65537", "65536"}));
-  EXPECT_TRUE(says(Peer().send(16, {}), Code::kInvalid, {"send", "empty"}));
+  EXPECT_TRUE(says(Peer().send(16, {}).error(), Code::kInvalid, {"send", "empty"}));
   EXPECT_TRUE(says(b().open_channel(15), Code::kInvalid, {"open_channel", "15"}));
   EXPECT_TRUE(says(b().open_channel(16, 0), Code::kInvalid, {"open_channel", "credit 0"}));
   EXPECT_FALSE(b().take_message(300));

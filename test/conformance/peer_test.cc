@@ -119,7 +119,7 @@ TEST_P(Conformance, AClosedPeerIsGone) {
   EXPECT_EQ(peer.state(), PeerState::kDown);
   EXPECT_TRUE(says(plan.submit().error(), Code::kDisconnected, {"b", "plan again"}));
   EXPECT_EQ(peer.notify("x").code(), Code::kDisconnected);
-  EXPECT_EQ(peer.send(16, {}).code(), Code::kDisconnected);
+  EXPECT_EQ(peer.send(16, {}).error().code(), Code::kDisconnected);
   EXPECT_EQ(peer.connect(0s).code(), Code::kDisconnected);
   EXPECT_EQ(a().plan_write(peer, {{source.range(0, 8)}}, {{peer.range("target", 0, 8)}}).error().code(),
             Code::kDisconnected);

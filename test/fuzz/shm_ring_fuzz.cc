@@ -32,6 +32,7 @@ void consume(Memory& memory) {
     HAWSER_ASSERT(record.size <= shm::ring::record_max(kLines), "a record is larger than any may be");
     std::vector<std::byte> bytes(record.size);
     consumer.take(record, bytes.data());
+    if (i % 3 == 0) consumer.give_back();
   }
 }
 
@@ -43,6 +44,10 @@ void produce(Memory& memory, const std::uint8_t* data, std::size_t size) {
     if (producer.put(shm::RecordKind::kMessage, bytes, {}) == shm::Put::kCorrupt) return;
     HAWSER_ASSERT(producer.used_lines() <= kLines, "the producer overran the ring");
     producer.must_ring();
+    std::size_t lines = 0;
+    producer.each_unread([&lines](std::span<const std::byte> begin) {
+      HAWSER_ASSERT(begin.size() <= shm::kLinePayload && ++lines <= kLines, "more is shown than there is");
+    });
   }
 }
 

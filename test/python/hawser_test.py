@@ -380,6 +380,30 @@ def _sent(peer, channel, data):
     return True
 
 
+@pytest.mark.parametrize("backend", ["shm", "tcp"])
+def test_messages_have_numbers_and_a_peer_that_is_gone_has_taken_so_many(backend):
+    with hawser.Agent("here", backends=[backend]) as here, hawser.Agent("there", backends=[backend]) as there:
+        there.open_channel(20, 64)
+        there.open_channel(21, 64, "bulk")
+        peer = here.add_peer(there.card())
+        peer.connect(20)
+        assert peer.acknowledged() == {}
+        assert [peer.send(20, b"x") for _ in range(5)] == [1, 2, 3, 4, 5]
+        assert peer.send(21, b"another channel") == 1
+        with pytest.raises(hawser.InvalidError):
+            peer.send(20, b"x" * 70000)
+        assert peer.send(20, b"what is refused takes no number") == 6
+        assert eventually(lambda: peer.acknowledged() == {20: 6, 21: 1})
+        there.close(20)
+        assert eventually(lambda: peer.state == "down")
+        events = []
+        while (event := here.take_event()) is not None:
+            events.append(event)
+        assert [each.acknowledged for each in events if each.kind == "down"] == [{20: 6, 21: 1}]
+        assert all(each.acknowledged == {} for each in events if each.kind != "down")
+        assert peer.acknowledged() == {20: 6, 21: 1}
+
+
 def test_the_first_send_after_find_peer_works(tmp_path):
     with hawser.Agent("there", directory=hawser.file_directory(str(tmp_path))) as there:
         there.open_channel(20, 4)

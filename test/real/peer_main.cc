@@ -20,6 +20,9 @@
 //   word NAME                               the value of its region's first word
 //   flood                                   from now on writes without end, 4 in flight, and answers other commands
 //   take | event                            one notification or peer event, or "none"
+//   channel NUMBER CREDIT                   opens a channel
+//   hold                                    how many messages its agent has taken; the agent takes no more until the
+//                                           next line (not with driven=1)
 //   exit | exec | abandon                   _exit(0); exec of sleep; return from main without closing
 //
 // Without driven=1 the agent is polled between the commands. A process that hears nothing for a minute ends.
@@ -83,7 +86,7 @@ class Program {
 
   bool ended_ = false;
   bool driven_ = false;
-  bool flooding_ = false, adding_ = false;
+  bool flooding_ = false, adding_ = false, holding_ = false;
   std::string buffer_;
   std::optional<Driver> driver_;
   std::unique_ptr<Agent> agent_;
@@ -271,6 +274,15 @@ std::string Program::act(const Words& words) {
     const auto event = agent_->take_event();
     return event ? std::to_string(static_cast<int>(event->kind)) + " " + std::string(event->peer.name()) : "none";
   }
+  if (verb == "channel") {
+    must(agent_->open_channel(static_cast<std::uint32_t>(std::stoul(words.at(1))),
+                              static_cast<std::uint32_t>(std::stoul(words.at(2)))));
+    return {};
+  }
+  if (verb == "hold") {
+    holding_ = true;
+    return std::to_string(agent_->counters().total.messages_received);
+  }
   if (verb == "exit") ::_exit(0);
   if (verb == "exec") return ::execlp("sleep", "sleep", "60", nullptr), "exec failed";
   if (verb == "abandon") return ended_ = true, "";
@@ -278,7 +290,7 @@ std::string Program::act(const Words& words) {
 }
 
 void Program::work() {
-  if (agent_ && !driven_) agent_->poll();
+  if (agent_ && !driven_ && !holding_) agent_->poll();
   if (adding_) keep_adding();
   if (!flooding_) return;
   constexpr std::size_t kInFlight = 4;
@@ -293,7 +305,7 @@ void Program::work() {
 bool Program::read_some(int timeout_ms) {
   // A polled agent sleeps by its descriptor, as a user's own loop would.
   pollfd both[2] = {{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0}, {.fd = -1, .events = POLLIN, .revents = 0}};
-  if (agent_ && !driven_) both[1].fd = agent_->event_fd();
+  if (agent_ && !driven_ && !holding_) both[1].fd = agent_->event_fd();
   if (::poll(both, 2, timeout_ms) <= 0 || both[0].revents == 0) return true;
   char bytes[65536];
   const ssize_t size = ::read(STDIN_FILENO, bytes, sizeof(bytes));
@@ -316,6 +328,7 @@ int Program::run() {
     Words words;
     for (std::string word; line >> word;) words.push_back(word);
     try {
+      holding_ = false;
       std::string said = act(words);
       std::ranges::replace(said, '\n', ' ');
       std::cout << "ok " << said << std::endl;

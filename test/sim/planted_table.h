@@ -63,6 +63,8 @@ inline constexpr PlantedBug kPlantedBugs[] = {
      "chunk_counted_twice",
      sim::Mode::kStream,
      {"came before its bytes", "before its bytes were visible"}},
+    {Planted::kKeptForgotten, "kept_forgotten", sim::Mode::kStream, {"is told as acknowledged"}},
+    {Planted::kUntakenForgotten, "untaken_forgotten", sim::Mode::kMapped, {"is told as acknowledged"}},
     {Planted::kClassForgotten,
      "class_forgotten",
      sim::Mode::kStream,

@@ -401,7 +401,7 @@ void Player::talk(std::size_t worker) {
   for (std::uint64_t burst = 1 + rng_.below(4); burst > 0; --burst) {
     std::string text = base::format("{} {} {} {} ", worker_, target.stream, target.sent + 1, interruptions(worker));
     if (rng_.chance(0.1)) text.append(rng_.below(20'000), '.');
-    const Status status = target.peer.send(channel_of(number_), std::as_bytes(std::span(text)));
+    const Status status = target.peer.send(channel_of(number_), std::as_bytes(std::span(text))).error();
     if (!status.ok() && !is_fair(status, worker, target.life)) fail("send: " + status.to_string());
     if (!status.ok()) return;
     ++target.sent;

@@ -66,7 +66,7 @@ class Awaited : public testing::TestWithParam<AwaitedCase> {
         true, [] { return false; }, 200ms);  // All that both had to say is said.
     ASSERT_EQ(peer_.state(), PeerState::kUp);
   }
-  Status say() { return peer_.send(kChannel, std::as_bytes(std::span("news", 4))); }
+  Status say() { return peer_.send(kChannel, std::as_bytes(std::span("news", 4))).error(); }
   RemoteRange word() { return peer_.range("words", 0, 8); }
   void begin() {
     switch (GetParam().waits) {

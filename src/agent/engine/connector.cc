@@ -7,6 +7,7 @@
 #include "agent/engine/farewell.h"
 #include "agent/engine/path_trials.h"
 #include "agent/engine/session_link.h"
+#include "agent/engine/unacknowledged.h"
 #include "agent/verdict.h"
 #include "backend/death.h"
 #include "base/format.h"
@@ -214,6 +215,7 @@ void Connector::on_path_down(std::size_t backend, const backend::PortEvent& even
   if (entry->silent) ask_others(*session, *entry, false, now);
   if (entry->serial == session->awaited_serial) uses_.sessions.enlist(*session);  // Whoever waits does so on another.
   if (was_up) note_lost(*session, *entry, backend, event, now);
+  if (was_control) note_adrift(*session);
   session->paths.erase(session->paths.begin() + (entry - session->paths.data()));
   uses_.ports.releases().release(backend, event.path);
   session->failed[backend] = event.status;
@@ -341,14 +343,24 @@ void Connector::drop(Session& session, const Status& cause, Instant now) {
   feed(session, SessionEvent::kDenied, cause.with_scope(Scope::kPeer), now);
 }
 
+/// Before what the session knows of its messages goes.
+void Connector::keep_acknowledged(Session& session) {
+  note_adrift(session);
+  session.control_serial = 0;
+  std::vector<Acknowledged> all = acknowledged_of(session);
+  if (all.empty()) return;
+  const base::MutexLock lock(session.peer->mutex);
+  session.peer->acknowledged = std::make_unique<std::vector<Acknowledged>>(std::move(all));
+}
+
 void Connector::release_paths(Session& session) {
+  keep_acknowledged(session);
   for (PathEntry& entry : session.paths) {
     uses_.paths.forget(entry.path);
     uses_.ports.releases().release(entry.backend, entry.path);
   }
   session.paths.clear();
   uses_.fences.forget(session);
-  session.control_serial = 0;
   session.peer->is_greeted.store(false, std::memory_order_release);
   uses_.listener.on_paths_gone(session);
 }
@@ -383,14 +395,16 @@ std::size_t Connector::on_connect_deadline(Session& session, Instant now) {
 }
 
 void Connector::set_state(Session& session, PeerState state, const Status& cause, PeerEvent::Kind kind) {
+  PeerEvent event{.kind = kind, .peer = Peer(session.peer), .cause = cause, .acknowledged = {}};
   if (state == PeerState::kDown) {
     const base::MutexLock lock(session.peer->mutex);
     session.peer->down_cause = cause;
+    if (session.peer->acknowledged != nullptr) event.acknowledged = *session.peer->acknowledged;
   }
   const PeerState before = session.peer->state.exchange(state, std::memory_order_acq_rel);
   if (state == PeerState::kSuspect && before == state) return;  // Refused again.
   if (state == PeerState::kDown) uses_.sessions.retire(session);
-  uses_.news.peer_event({.kind = kind, .peer = Peer(session.peer), .cause = cause});
+  uses_.news.peer_event(std::move(event));
 }
 
 /// No path could be opened. One that was up before is connected again until its time is over: its listener may be

@@ -111,6 +111,7 @@ class Connector {
   void open_beside(Session& session, Instant now);
   static void give_up_silent(Session& session, const PathEntry& fresh);
   static void ask_others(Session& session, const PathEntry& silent, bool begins, Instant now);
+  static void keep_acknowledged(Session& session);
   void release_paths(Session& session);
   void set_state(Session& session, PeerState state, const Status& cause, PeerEvent::Kind kind);
   void give_verdict(Session& session, Instant now);

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/engine/unacknowledged.h"
 #include "base/bytes.h"
 #include "base/planted.h"
 
@@ -48,6 +49,7 @@ void Greeter::choose_control(Session& session, Instant now) {
     uses_.connector.drop(session, replayed, now);
     return;
   }
+  forget_adrift(session);
   uses_.services.on_control(session);
   session.control_serial = best->serial;
   session.peer->is_greeted.store(true, std::memory_order_release);

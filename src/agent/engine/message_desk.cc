@@ -59,25 +59,36 @@ Status MessageDesk::no_room(const PeerCore& peer, std::uint32_t channel) {
                            : "the peer must open it (open_channel)");
 }
 
-Status MessageDesk::send(Session& session, std::uint32_t channel, std::span<const std::byte> bytes, Instant now) {
+MessageDesk::Sending MessageDesk::send(Session& session, std::uint32_t channel, std::span<const std::byte> bytes,
+                                       Instant now) {
   PeerCore& peer = *session.peer;
   if (peer.state.load(std::memory_order_relaxed) == PeerState::kDown) return uses_.peers.down_status(peer);
   const Status unreached = session.unreached;
   uses_.connector.want(session, now);
   if (!unreached.ok()) return unreached;
   ChannelCredits::Ticket ticket;
-  if (peer.channels.try_take(channel, bytes.size(), &ticket) != ChannelCredits::Taken::kYes) {
-    return no_room(peer, channel);
-  }
+  const ChannelCredits::Taken taken = peer.channels.try_take(channel, bytes.size(), &ticket);
+  if (taken == ChannelCredits::Taken::kBehind) return std::nullopt;
+  if (taken != ChannelCredits::Taken::kYes) return no_room(peer, channel);
   const wire::Send message{.place = session.links.next(ticket.priority), .channel = channel, .bytes = bytes};
   HeadArray buffer;
   if (!session.unsent_of(ticket.priority).empty() ||
       !uses_.link.push(session, ticket.priority, wire::encode(message, buffer), bytes)) {
-    peer.channels.give_back(channel, bytes.size());
-    return Status(Code::kBusy, "send: the queue of messages to " + peer.name + " is full");
+    if (peer.channels.give_back(channel, bytes.size(), ticket)) {
+      return Status(Code::kBusy, "send: the queue of messages to " + peer.name + " is full");
+    }
+    session.unsent_of(ticket.priority)
+        .push_back({.peer = session.peer,
+                    .bytes = std::string(base::as_text(bytes)),
+                    .kind = LeftOver::Kind::kMessage,
+                    .channel = channel,
+                    .priority = ticket.priority,
+                    .epoch = ticket.epoch});
+    uses_.sessions.enlist(session);
+    return ticket.number;
   }
   ++session.flow.messages_sent;
-  return {};
+  return ticket.number;
 }
 
 void MessageDesk::take_left_over(LeftOver left, Instant now) {
@@ -106,6 +117,7 @@ bool MessageDesk::push_left_over(Session& session, const LeftOver& left) {
   }
   const wire::Send message{.place = session.links.next(left.priority), .channel = left.channel, .bytes = bytes};
   if (!uses_.link.push(session, left.priority, wire::encode(message, buffer), bytes)) return false;
+  session.peer->channels.note_gone(left.channel);
   ++session.flow.messages_sent;
   return true;
 }
@@ -203,6 +215,7 @@ Status MessageDesk::on_send(Session& session, const wire::Send& message, Instant
 
 void MessageDesk::forget(Session& session) {
   session.channels.clear();
+  session.adrift.reset();
   session.peer->channels.clear();
   for (std::list<LeftOver>& unsent : session.unsent) unsent.clear();
 }

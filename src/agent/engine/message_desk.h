@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -40,7 +41,9 @@ class MessageDesk {
 
   // Out.
   Status notify(Session& session, std::string_view text, Instant now);
-  Status send(Session& session, std::uint32_t channel, std::span<const std::byte> bytes, Instant now);
+  /// The number of the message. Nothing: messages of the channel that threads left have to go first.
+  using Sending = std::optional<Result<std::uint64_t>>;
+  Sending send(Session& session, std::uint32_t channel, std::span<const std::byte> bytes, Instant now);
   /// What a thread left that did not get the lane's lock.
   void take_left_over(LeftOver left, Instant now);
   /// Why there is no place at the peer. Any thread.

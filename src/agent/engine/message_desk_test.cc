@@ -14,7 +14,8 @@ class MessageDeskTest : public ::testing::Test {
   MessageDeskTest() { path_.sent.clear(); }
   Session& session() { return *peer_->session; }
   Status send(std::string_view text) {
-    return desk_.send(session(), kFirstUserChannel, base::as_bytes(text), rig_.now());
+    const MessageDesk::Sending sent = desk_.send(session(), kFirstUserChannel, base::as_bytes(text), rig_.now());
+    return sent ? sent->error() : Status(Code::kFailed, "messages that were left have to go first");
   }
   void give_credit(std::uint64_t messages) {
     EXPECT_TRUE(desk_.on_credit(session(), {.channel = kFirstUserChannel, .limits = channel_window(messages)}).ok());

@@ -5,6 +5,7 @@
 namespace hawser::agent {
 
 void PathReleases::release(std::size_t backend, backend::Path* path) {
+  path->stop_taking();
   if (parts_later_) {
     parting_.emplace_back(backend, path);
     return;

@@ -20,6 +20,7 @@ class PathReleases {
  public:
   explicit PathReleases(std::vector<OpenBackend>& backends) : backends_(backends) {}
 
+  /// From now on its peer takes no message for taken that it sends by it.
   void release(std::size_t backend, backend::Path* path);
   /// True where nobody may act on its events any more.
   bool is_released(const backend::Path* path) const;

@@ -25,7 +25,7 @@ Sent ServiceCarrier::carry(Session& session, std::uint32_t channel, std::span<co
     first = {buffer.data(), envelope + head.size()};
   }
   if (uses_.link.push(session, ticket.priority, first, body.empty() ? head : body)) return Sent::kYes;
-  credits.give_back(channel, size);
+  credits.give_back(channel, size, ticket);
   return Sent::kNoRoom;
 }
 

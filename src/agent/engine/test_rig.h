@@ -62,6 +62,14 @@ class HandPath final : public backend::Path {
     sent.push_back(std::move(message));
     return true;
   }
+  bool each_untaken(const backend::SeeMessage& see) const override {
+    for (std::size_t i = taken; i < sent.size(); ++i) {
+      const std::size_t shown = std::min(sent[i].size(), backend::kMessageBegin);
+      see(base::as_bytes(std::string_view(sent[i]).substr(0, shown)));
+    }
+    return knows_untaken;
+  }
+  void stop_taking() override { stopped_taking = true; }
   void cancel(std::uint64_t transfer) override { cancelled.push_back(transfer); }
   void give_up(const Status& why) override { given_up = why; }
   void reconnect(Instant) override { ++reconnected; }
@@ -85,6 +93,8 @@ class HandPath final : public backend::Path {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> bound, unbound;
   std::vector<backend::Chunk> submitted, moved;
   std::vector<std::string> sent;
+  std::size_t taken = 0;  ///< So many of them the peer's agent has taken.
+  bool knows_untaken = true, stopped_taking = false;
   std::vector<std::uint64_t> cancelled;
 };
 

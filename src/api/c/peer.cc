@@ -293,7 +293,7 @@ int hawser_peer_send(hawser_peer peer, uint32_t channel, const void* data, size_
   return run(__func__, [&](const char* call) -> Status {
     HAWSER_TRY(not_null(call, data, size, "data"));
     HAWSER_TRY_ASSIGN(const auto its, find<PeerObject>(call, peer));
-    return its->peer.send(channel, bytes_of(data, size));
+    return its->peer.send(channel, bytes_of(data, size)).error();
   });
 }
 
@@ -301,7 +301,41 @@ int hawser_peer_send_within(hawser_peer peer, uint32_t channel, const void* data
   return run(__func__, [&](const char* call) -> Status {
     HAWSER_TRY(not_null(call, data, size, "data"));
     HAWSER_TRY_ASSIGN(const auto its, find<PeerObject>(call, peer));
-    return its->peer.send(channel, bytes_of(data, size), timeout_of(timeout_ns));
+    return its->peer.send(channel, bytes_of(data, size), timeout_of(timeout_ns)).error();
+  });
+}
+
+int hawser_peer_send_numbered(hawser_peer peer, uint32_t channel, const void* data, size_t size, int64_t timeout_ns,
+                              uint64_t* number) {
+  return run(__func__, [&](const char* call) -> Status {
+    HAWSER_TRY(not_null(call, data, size, "data"));
+    HAWSER_TRY(not_null(call, number, "number"));
+    HAWSER_TRY_ASSIGN(const auto its, find<PeerObject>(call, peer));
+    HAWSER_TRY_ASSIGN(*number, its->peer.send(channel, bytes_of(data, size), timeout_of(timeout_ns)));
+    return {};
+  });
+}
+
+int hawser_peer_acknowledged(hawser_peer peer, uint32_t channel, uint64_t* number) {
+  return run(__func__, [&](const char* call) -> Status {
+    HAWSER_TRY(not_null(call, number, "number"));
+    HAWSER_TRY_ASSIGN(const auto its, find<PeerObject>(call, peer));
+    *number = its->peer.acknowledged(channel);
+    return {};
+  });
+}
+
+int hawser_peer_acknowledged_all(hawser_peer peer, hawser_acknowledged* out, size_t capacity, size_t* count) {
+  return run(__func__, [&](const char* call) -> Status {
+    HAWSER_TRY(not_null(call, out, capacity, "out"));
+    HAWSER_TRY(not_null(call, count, "count"));
+    HAWSER_TRY_ASSIGN(const auto its, find<PeerObject>(call, peer));
+    const std::vector<Acknowledged> all = its->peer.acknowledged();
+    for (std::size_t i = 0; i < std::min(capacity, all.size()); ++i) {
+      out[i] = {.channel = all[i].channel, .reserved = 0, .number = all[i].number};
+    }
+    *count = all.size();
+    return {};
   });
 }
 

@@ -66,6 +66,7 @@ struct EventHandle {
   PeerEvent::Kind kind;
   PeerHandle peer;
   Status cause;
+  std::vector<Acknowledged> acknowledged;
 };
 
 std::string text_of_value(nb::handle value) {
@@ -274,7 +275,8 @@ std::optional<MessageHandle> take_message(const AgentHandle& self, std::uint32_t
 std::optional<EventHandle> take_event(const AgentHandle& self) {
   std::optional<PeerEvent> one = agent_of(self.state).take_event();
   if (!one) return std::nullopt;
-  return EventHandle{one->kind, {self.state, std::move(one->peer)}, std::move(one->cause)};
+  return EventHandle{
+      one->kind, {self.state, std::move(one->peer)}, std::move(one->cause), std::move(one->acknowledged)};
 }
 
 bool wait(const AgentHandle& self, nb::handle timeout) {
@@ -331,7 +333,11 @@ void bind_news(nb::module_& module) {
                           "What happened to a peer: up, suspect, down or card_changed; or to this agent: displaced.")
       .def_prop_ro("kind", [](const EventHandle& self) { return text_of(agent::name_of(self.kind)); })
       .def_prop_ro("peer", [](const EventHandle& self) { return self.peer; })
-      .def_prop_ro("cause", [](const EventHandle& self) { return error_object(self.cause); });
+      .def_prop_ro("cause", [](const EventHandle& self) { return error_object(self.cause); })
+      .def_prop_ro(
+          "acknowledged", [](const EventHandle& self) { return numbers_by_channel(self.acknowledged); },
+          "Of `down`: by channel the number of the last message that the peer's agent is known to have taken, with all "
+          "before it; 0: none. Later ones may be lost.");
 }
 
 using AgentClass = nb::class_<AgentHandle>;

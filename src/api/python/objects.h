@@ -184,6 +184,8 @@ struct PeerHandle {
   AgentRef agent;
   Peer peer;
 };
+/// Channel to number.
+nb::dict numbers_by_channel(const std::vector<Acknowledged>& acknowledged);
 
 struct GrantHandle {
   AgentRef agent;

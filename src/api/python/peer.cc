@@ -101,23 +101,35 @@ void notify(const PeerHandle& self, nb::handle data) {
   check(outside([&] { return self.peer.notify(bytes.view); }));
 }
 
-void send(const PeerHandle& self, std::uint32_t channel, nb::handle data, nb::handle timeout) {
+std::uint64_t send(const PeerHandle& self, std::uint32_t channel, nb::handle data, nb::handle timeout) {
   (void)agent_of(self.agent);
   constexpr Duration kPatience = std::chrono::seconds(5);
   const Bytes bytes(data, "send");
   const Duration patience = duration_of(timeout, "timeout", kPatience);
-  Status status = outside([&] { return self.peer.send(channel, std::as_bytes(std::span<const char>(bytes.view))); });
-  if (status.code() == Code::kBusy && patience > Duration::zero()) {
+  const auto its = std::as_bytes(std::span<const char>(bytes.view));
+  Result<std::uint64_t> sent = outside([&] { return self.peer.send(channel, its); });
+  if (sent.error().code() == Code::kBusy && patience > Duration::zero()) {
     const std::optional<bool> over = wait_in_slices(patience, [&](Duration slice) {
-      status = self.peer.send(channel, std::as_bytes(std::span<const char>(bytes.view)), slice);
-      return status.code() != Code::kBusy;
+      sent = self.peer.send(channel, its, slice);
+      return sent.error().code() != Code::kBusy;
     });
     if (!over) throw nb::python_error();
   }
-  check(status);
+  check(sent.error());
+  return *sent;
+}
+
+nb::dict acknowledged(const PeerHandle& self) {
+  return numbers_by_channel(outside([&] { return self.peer.acknowledged(); }));
 }
 
 }  // namespace
+
+nb::dict numbers_by_channel(const std::vector<Acknowledged>& acknowledged) {
+  nb::dict numbers;
+  for (const Acknowledged& each : acknowledged) numbers[nb::int_(each.channel)] = nb::int_(each.number);
+  return numbers;
+}
 
 void bind_peers(nb::module_& module) {
   nb::class_<PeerHandle>(module, "Peer", "Another agent, known by its card.")
@@ -150,7 +162,12 @@ void bind_peers(nb::module_& module) {
       .def(
           "send", &send, nb::arg("channel"), nb::arg("data"), nb::arg("timeout") = nb::none(),
           "Sends a message on a channel that the peer opened. Waits up to `timeout` (5 s) for the peer's greeting, for "
-          "the channel to be open and for room; 0 does not wait. Then BusyError.")
+          "the channel to be open and for room; 0 does not wait. Then BusyError. Returns the message's number: on each "
+          "channel 1, 2, 3 and so on, anew with each session.")
+      .def(
+          "acknowledged", &acknowledged,
+          "By channel the number of the last message that the peer's agent is known to have taken, with all before it; "
+          "0: none. Also of a peer that is down. Taken is in the agent's inbox, not read by its program.")
       .def(
           "opened", [](const PeerHandle& self, std::uint32_t channel) { return self.peer.opened(channel); },
           nb::arg("channel"), "Whether the peer has told that the channel is open.")

@@ -307,6 +307,8 @@ bool ShmPath::send_in_parts(std::span<const std::byte> head, std::span<const std
     const auto second = body.first(std::min(body.size(), part_max() - first.size()));
     const bool is_last = first.size() + second.size() == head.size() + body.size();
     if (!put(is_last ? RecordKind::kLast : RecordKind::kFragment, first, second)) break;
+    if (!has_begun) note_in_parts(first, second);
+    if (is_last) in_parts_.back().end = producer_.position();
     has_begun = true;
     head = head.subspan(first.size());
     body = body.subspan(second.size());
@@ -317,6 +319,26 @@ bool ShmPath::send_in_parts(std::span<const std::byte> head, std::span<const std
   outbox_sent_ = 0;
   port_.note_outbox(*this);
   return true;
+}
+
+void ShmPath::note_in_parts(std::span<const std::byte> head, std::span<const std::byte> body) {
+  const std::uint64_t read = producer_.given_back();
+  std::erase_if(in_parts_, [read](const InParts& each) { return each.end <= read; });
+  InParts& one = in_parts_.emplace_back();
+  for (const std::span<const std::byte> part : {head, body}) {
+    const std::size_t count = std::min(part.size(), one.begin.size() - one.size);
+    std::ranges::copy(part.first(count), one.begin.begin() + static_cast<std::ptrdiff_t>(one.size));
+    one.size += count;
+  }
+}
+
+bool ShmPath::each_untaken(const SeeMessage& see) const {
+  if (!link_) return true;
+  const std::uint64_t read = producer_.given_back();
+  for (const InParts& each : in_parts_) {
+    if (each.end > read) see({each.begin.data(), each.size});
+  }
+  return producer_.each_unread(see);
 }
 
 bool ShmPath::put(RecordKind kind, std::span<const std::byte> head, std::span<const std::byte> body) {
@@ -344,6 +366,7 @@ bool ShmPath::flush_outbox() {
     const auto part = std::as_bytes(std::span<const char>(outbox_.data() + outbox_sent_, size));
     if (!put(is_last ? RecordKind::kLast : RecordKind::kFragment, part, {})) return false;
     outbox_sent_ += size;
+    if (is_last) in_parts_.back().end = producer_.position();
     if (is_last) outbox_.clear();
   }
   return true;
@@ -353,8 +376,13 @@ bool ShmPath::await_room() { return stage_ != Stage::kUp || producer_.await_room
 
 void ShmPath::ring_own_door() { static_cast<void>(::eventfd_write(my_door_.get(), 1)); }
 
+void ShmPath::give_back() {
+  if (takes_ && consumer_.give_back()) static_cast<void>(::eventfd_write(peer_door_.get(), 1));
+}
+
 std::size_t ShmPath::receive(std::span<PortEvent> out, Inbox& inbox) {
   std::size_t count = 0;
+  give_back();
   if (std::exchange(is_assembled_, false)) assembled_ = 0;
   while (count < std::min(out.size(), kBurst) && !is_assembled_ && is_readable()) {
     Record record;
@@ -366,15 +394,19 @@ std::size_t ShmPath::receive(std::span<PortEvent> out, Inbox& inbox) {
       break;
     }
     const bool is_part = record.kind != RecordKind::kMessage;
+    if (is_part && count != 0) break;  // Parts are given back at once, and what was given out now is not yet.
     std::byte* at = is_part ? assembly_.get() + assembled_ : inbox.take(record.size);
     if (at == nullptr) break;
     // A peer that left may write on for ever; what it sent before fits into the ring.
     if (stage_ == Stage::kDraining && --drain_left_ == 0) is_ring_broken_ = true;
-    if (consumer_.take(record, at)) static_cast<void>(::eventfd_write(peer_door_.get(), 1));
+    consumer_.take(record, at);
     std::span<const std::byte> bytes(at, record.size);
     if (is_part) {
       assembled_ += record.size;
-      if (record.kind == RecordKind::kFragment) continue;
+      if (record.kind == RecordKind::kFragment) {
+        give_back();  // So that the next part comes in while this one is copied out.
+        continue;
+      }
       is_assembled_ = true;
       bytes = {assembly_.get(), assembled_};
     }

@@ -10,6 +10,7 @@
 // Thread rule: confined to its port's lane. Lifetime: owned by the port.
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -17,6 +18,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "backend/backend.h"
 #include "backend/chunk_queue.h"
@@ -72,6 +74,8 @@ class ShmPath final : public Path {
   bool can_fetch() const override { return stage_ == Stage::kUp && cross_status_.ok(); }
   bool fetch(std::uint64_t address, std::span<std::byte> into) override;
   bool send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) override;
+  bool each_untaken(const SeeMessage& see) const override;
+  void stop_taking() override { takes_ = false; }
   void cancel(std::uint64_t transfer) override;
   void give_up(const Status& why) override { end(why); }
   void set_awaited(bool awaited, Instant now) override;
@@ -111,6 +115,9 @@ class ShmPath final : public Path {
   std::size_t receive(std::span<PortEvent> out, Inbox& inbox);
   bool has_message() const { return is_readable() && consumer_.ready(); }
   bool arm() { return !is_readable() || consumer_.arm(); }
+  /// The agent has dealt with all messages that receive() gave out: the peer may know, and write over them.
+  void give_back();
+  bool holds_taken() const { return takes_ && consumer_.holds_taken(); }
   /// Before sleeping: false when the send that was refused would be taken now.
   bool await_room();
   bool has_refused() const { return refused_size_ != 0; }
@@ -132,7 +139,9 @@ class ShmPath final : public Path {
 
  private:
   class Pin;
-  bool is_readable() const { return (stage_ == Stage::kUp || stage_ == Stage::kDraining) && !is_ring_broken_; }
+  bool is_readable() const {
+    return (stage_ == Stage::kUp || stage_ == Stage::kDraining) && takes_ && !is_ring_broken_;
+  }
 
   // session.cc
   Status greet();
@@ -210,11 +219,20 @@ class ShmPath final : public Path {
   // Messages in parts.
   std::string outbox_;
   std::size_t outbox_sent_ = 0;
-  std::uint32_t refused_size_ = 0;         ///< Of the record that had no room; 0: none.
+  /// A message that was sent in parts, for each_untaken: its first part may be overwritten before the peer has all.
+  struct InParts {
+    std::uint64_t end = UINT64_MAX;  ///< The producer's position behind it; none yet: it is not all in the ring.
+    std::size_t size = 0;            ///< Of `begin`.
+    std::array<std::byte, kLinePayload> begin;
+  };
+  void note_in_parts(std::span<const std::byte> head, std::span<const std::byte> body);
+  std::vector<InParts> in_parts_;   ///< As many as fit into the ring at most, and those that the peer has since read.
+  std::uint32_t refused_size_ = 0;  ///< Of the record that had no room; 0: none.
   std::unique_ptr<std::byte[]> assembly_;  ///< Of kAssemblyMax bytes, once a message came in parts.
   std::size_t assembled_ = 0;              ///< Bytes of the parts so far; of a whole message until the next receive().
   bool is_assembled_ = false;
   bool is_ring_broken_ = false;   ///< Not read any more.
+  bool takes_ = true;             ///< See Path::stop_taking.
   std::uint64_t drain_left_ = 0;  ///< Records still read from a peer that left.
 
   // Session.

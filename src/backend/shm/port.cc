@@ -197,7 +197,8 @@ void ShmPort::cool_one() {
   path.is_hot = false;
   hot_[hand_] = hot_.back();
   hot_.pop_back();
-  if (!path.arm()) path.ring_own_door();  // something came meanwhile: it is found like any other
+  // Something came meanwhile: it is found like any other. And what the agent still deals with is given back later.
+  if (!path.arm() || path.holds_taken()) path.ring_own_door();
 }
 
 void ShmPort::note_blocked(ShmPath& path) {
@@ -217,7 +218,10 @@ bool ShmPort::prepare_sleep() {
   if (events_taken_ != events_.size() || !queue_.empty() || !unmaps_.empty() || !draining_.empty()) return false;
   has_slept_ = true;
   bool may_sleep = true;
-  for (ShmPath* path : hot_) may_sleep = path->arm() && may_sleep;
+  for (ShmPath* path : hot_) {
+    path->give_back();
+    may_sleep = path->arm() && may_sleep;
+  }
   std::erase_if(blocked_, [](ShmPath* path) { return !path->has_refused() && std::exchange(path->is_blocked, false); });
   for (ShmPath* path : blocked_) may_sleep = path->await_room() && may_sleep;
   return may_sleep;

@@ -12,6 +12,9 @@
 // header. The producer knows which lines those are (`stale_`), and clears the header word of such a line before it
 // publishes the record in front of it: the consumer never looks at one before that.
 //
+// What the consumer gives back it has dealt with, not only copied: so the producer knows which messages the peer's
+// agent took, also when the peer is dead (`each_unread`).
+//
 // Nothing read from here is trusted: each word is read once, then checked. A hostile peer can break its own path only.
 //
 // Sleep: a consumer that will not look any more sets `asleep`, and a producer that waits for room sets `room_wanted`;
@@ -20,6 +23,7 @@
 // Thread rule: one thread per end. Lifetime: both ends borrow the shared memory.
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -46,7 +50,7 @@ struct alignas(kLineSize) RingLine {
 template <typename A>
 struct RingSide {
   alignas(128) typename A::Word pin;     ///< See pin.h.
-  alignas(128) typename A::Word tail;    ///< As consumer: lines consumed since the beginning.
+  alignas(128) typename A::Word tail;    ///< As consumer: lines given back since the beginning. See give_back().
   alignas(128) typename A::Word asleep;  ///< As consumer: ring my doorbell when there is a record.
   typename A::Word room_wanted;          ///< As producer: ring it when there is room.
   alignas(128) typename A::Word ping;    ///< Number of the last heartbeat that this side asks for.
@@ -82,6 +86,18 @@ constexpr std::uint64_t lines_for(std::uint64_t size, std::size_t run_min = Atom
 constexpr std::uint32_t record_max(std::uint64_t lines, std::size_t run_min = Atomics::kRunMin) {
   const std::uint64_t run = lines / 4 * kLineSize - kHeaderSize;
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(run >= run_min ? run : lines / 4 * kLinePayload, 0xffffff));
+}
+/// Copies the first `size` bytes of a line's payload.
+template <typename A>
+void read_line(const RingLine<A>& line, std::byte* out, std::size_t size) {
+  std::size_t word = 1;
+  for (; size >= 8; size -= 8, out += 8) {
+    const std::uint64_t value = line.words[word++].load(std::memory_order_relaxed);
+    std::memcpy(out, &value, 8);
+  }
+  if (size == 0) return;
+  const std::uint64_t value = line.words[word].load(std::memory_order_relaxed);
+  std::memcpy(out, &value, size);
 }
 
 }  // namespace ring
@@ -142,8 +158,36 @@ class RingProducer {
     return Put::kDone;
   }
 
-  /// Whether the consumer has taken all.
+  /// Whether the consumer has given all back.
   bool is_drained() const { return theirs_->tail.load(std::memory_order_relaxed) == position_; }
+  /// Lines written since the beginning.
+  std::uint64_t position() const { return position_; }
+  /// Lines that the consumer has given back. Its word: it may be senseless.
+  std::uint64_t given_back() const { return theirs_->tail.load(std::memory_order_acquire); }
+  /// Calls `see` with the beginning of each whole message that the consumer has not given back, oldest first: all of
+  /// it, or kLinePayload bytes. False: the consumer's word makes no sense, or it wrote on our lines.
+  template <typename See>
+  bool each_unread(See see) const {
+    std::uint64_t at = given_back();
+    if (position_ - at > lines_.count) return false;
+    while (at != position_) {
+      const RingLine<A>& line = lines_.at(at);
+      const std::uint64_t header = line.words[0].load(std::memory_order_relaxed);
+      const std::uint32_t size = ring::size_of(header);
+      const std::uint8_t kind = ring::kind_of(header);
+      if (ring::lap_of(header) != lines_.lap(at) || kind < 1 || kind > 3 || size > record_max()) return false;
+      const std::uint64_t need = ring::lines_for(size, A::kRunMin);
+      if (need > position_ - at) return false;
+      if (static_cast<RecordKind>(kind) == RecordKind::kMessage) {
+        std::array<std::byte, kLinePayload> begin;
+        const std::size_t shown = std::min<std::size_t>(size, kLinePayload);
+        ring::read_line<A>(line, begin.data(), shown);
+        see(std::span<const std::byte>(begin.data(), shown));
+      }
+      at += need;
+    }
+    return true;
+  }
 
   /// After records were put: whether the consumer sleeps and its doorbell is to be rung. True once per sleep.
   bool must_ring() {
@@ -255,25 +299,44 @@ class RingConsumer {
     return Got::kRecord;
   }
 
-  /// Copies the bytes of the record that next() told of and gives its lines back. True: the producer waits for room and
-  /// its doorbell is to be rung.
-  bool take(const Record& record, std::byte* out) {
+  /// Copies the bytes of the record that next() told of. Its lines are still the consumer's, until give_back().
+  void take(const Record& record, std::byte* out) {
     const std::uint64_t need = ring::lines_for(record.size, A::kRunMin);
     if (record.size >= A::kRunMin) {
       const std::size_t offset = lines_.run_offset(position_);
       const std::size_t first = std::min<std::size_t>(record.size, lines_.bytes() - offset);
       A::copy_out(lines_.words(), offset, out, first);
       A::copy_out(lines_.words(), 0, out + first, record.size - first);
-      return release(need);
+      position_ += need;
+      return;
     }
     std::size_t left = record.size;
     for (std::uint64_t i = 0; i < need; ++i) {
       const std::size_t size = std::min(left, kLinePayload);
-      read(lines_.at(position_ + i), out, size);
+      ring::read_line<A>(lines_.at(position_ + i), out, size);
       out += size;
       left -= size;
     }
-    return release(need);
+    position_ += need;
+  }
+  /// Some record was taken and not given back.
+  bool holds_taken() const { return given_back_ != position_; }
+  /// Gives the lines of all that was taken back: the producer may write there, and knows that those records were read.
+  /// True: it waits for room, and its doorbell is to be rung.
+  //
+  // The tail is a plain store to a line of our own: the producer reads it only when the ring looks full. Whether it
+  // waits for room is asked only when a quarter of the ring is passed: it waits only while more than three quarters are
+  // used, so on the way to its last record we pass such a border after it began to wait.
+  bool give_back() {
+    if (!holds_taken()) return false;
+    const std::uint64_t quarter = lines_.count / 4;
+    const bool border = given_back_ / quarter != position_ / quarter;
+    given_back_ = position_;
+    mine_->tail.store(position_, std::memory_order_release);
+    if (!border) return false;
+    A::fence();
+    return theirs_->room_wanted.load(std::memory_order_relaxed) != 0 &&
+           theirs_->room_wanted.exchange(0, std::memory_order_acq_rel) != 0;
   }
 
   /// Before sleeping: the doorbell will ring for the next record. False: there is one already, do not sleep.
@@ -289,35 +352,11 @@ class RingConsumer {
  private:
   std::uint64_t peek() const { return lines_.at(position_).words[0].load(std::memory_order_acquire); }
 
-  static void read(const RingLine<A>& line, std::byte* out, std::size_t size) {
-    std::size_t word = 1;
-    for (; size >= 8; size -= 8, out += 8) {
-      const std::uint64_t value = line.words[word++].load(std::memory_order_relaxed);
-      std::memcpy(out, &value, 8);
-    }
-    if (size == 0) return;
-    const std::uint64_t value = line.words[word].load(std::memory_order_relaxed);
-    std::memcpy(out, &value, size);
-  }
-
-  // The tail is a plain store to a line of our own: the producer reads it only when the ring looks full. Whether it
-  // waits for room is asked only when a quarter of the ring is passed: it waits only while more than three quarters are
-  // used, so on the way to its last record we pass such a border after it began to wait.
-  bool release(std::uint64_t lines) {
-    const std::uint64_t quarter = lines_.count / 4;
-    const bool border = position_ / quarter != (position_ + lines) / quarter;
-    position_ += lines;
-    mine_->tail.store(position_, std::memory_order_release);
-    if (!border) return false;
-    A::fence();
-    return theirs_->room_wanted.load(std::memory_order_relaxed) != 0 &&
-           theirs_->room_wanted.exchange(0, std::memory_order_acq_rel) != 0;
-  }
-
   RingLines<A> lines_;
   RingSide<A>* mine_ = nullptr;
   RingSide<A>* theirs_ = nullptr;
-  std::uint64_t position_ = 0;  ///< Lines consumed since the beginning.
+  std::uint64_t position_ = 0;    ///< Lines consumed since the beginning.
+  std::uint64_t given_back_ = 0;  ///< So many of them were given back.
 };
 
 }  // namespace hawser::backend::shm

@@ -60,8 +60,11 @@ void produce(Model<M>& model, const std::vector<bool>& longs) {
 }
 
 template <typename M>
-void consume(Model<M>& model, const std::vector<bool>& longs) {
+void consume(Model<M>& model, const std::vector<bool>& longs, std::size_t batch) {
   RingConsumer<M> consumer(model.lines(), &model.consumer_side, &model.producer_side);
+  const auto give_back = [&] {
+    if (consumer.give_back()) interleave::ring_bell(kProducerBell);
+  };
   for (std::size_t number = 0; number < longs.size();) {
     Replay::phase(number);
     Record record;
@@ -71,9 +74,11 @@ void consume(Model<M>& model, const std::vector<bool>& longs) {
       const auto expected = message(number, longs[number]);
       std::vector<std::byte> bytes(expected.size());
       if (record.size != expected.size()) return Replay::fail("a message has a wrong size");
-      if (consumer.take(record, bytes.data())) interleave::ring_bell(kProducerBell);
+      consumer.take(record, bytes.data());
       if (bytes != expected) return Replay::fail("a message is torn, lost or out of order");
-      ++number;
+      if (++number % batch == 0) give_back();
+    } else if (consumer.holds_taken()) {
+      give_back();
     } else if (consumer.arm()) {
       interleave::wait_bell(kConsumerBell);
     }
@@ -81,9 +86,10 @@ void consume(Model<M>& model, const std::vector<bool>& longs) {
 }
 
 template <typename M>
-Explorer explorer(Model<M>& model, const std::vector<bool>& longs) {
-  return Explorer(std::vector<std::uint64_t>(model.cells), 2,
-                  {[&model, longs] { produce(model, longs); }, [&model, longs] { consume(model, longs); }});
+Explorer explorer(Model<M>& model, const std::vector<bool>& longs, std::size_t batch = 1) {
+  return Explorer(
+      std::vector<std::uint64_t>(model.cells), 2,
+      {[&model, longs] { produce(model, longs); }, [&model, longs, batch] { consume(model, longs, batch); }});
 }
 
 TEST(RingModel, WrapsWithoutLossOrLostWake) {
@@ -91,6 +97,14 @@ TEST(RingModel, WrapsWithoutLossOrLostWake) {
   auto runs = explorer(model, {false, false, false, false, false});
   EXPECT_EQ(runs.run(), "");
   EXPECT_GT(runs.states(), 1000u);
+}
+
+// What was taken is given back later, for several records at once.
+TEST(RingModel, WrapsWhereRecordsAreGivenBackTogether) {
+  Model<interleave::Machine> model(4);
+  EXPECT_EQ(explorer(model, {false, false, false, false, false}, 2).run(), "");
+  Model<interleave::Machine> larger(8);
+  EXPECT_EQ(explorer(larger, {false, true, false, true, true, true}, 3).run(), "");
 }
 
 TEST(RingModel, RecordsOfTwoLinesWrap) {

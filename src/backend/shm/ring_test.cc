@@ -60,6 +60,7 @@ TEST(Ring, EverySizeAndSplitArrives) {
     ASSERT_EQ(record.size, size);
     std::vector<std::byte> got(size);
     consumer.take(record, got.data());
+    consumer.give_back();
     ASSERT_EQ(got, sent);
     ASSERT_EQ(consumer.next(&record), Got::kNone);
   }
@@ -85,6 +86,7 @@ TEST(Ring, BytesThatLookLikeHeadersAreNoRecords) {
     ASSERT_EQ(record.size, size) << round;
     std::vector<std::byte> got(size);
     consumer.take(record, got.data());
+    consumer.give_back();
     ASSERT_EQ(got, sent);
     ASSERT_EQ(consumer.next(&record), Got::kNone) << "round " << round << " left something like a record";
     position += ring::lines_for(size);
@@ -104,7 +106,8 @@ TEST(Ring, FullIsSaidAndRoomIsAsked) {
   int rings = 0;
   for (int i = 0; i < 8; ++i) {
     ASSERT_EQ(consumer.next(&record), Got::kRecord);
-    rings += consumer.take(record, out) ? 1 : 0;
+    consumer.take(record, out);
+    rings += consumer.give_back() ? 1 : 0;
   }
   EXPECT_EQ(rings, 1);
   EXPECT_FALSE(producer.await_room(8));
@@ -120,6 +123,60 @@ TEST(Ring, AHostileTailIsNoticed) {
   EXPECT_EQ(producer.put(RecordKind::kMessage, small, {}), Put::kCorrupt);
   shared.consumer_side.tail.store(UINT64_MAX);
   EXPECT_EQ(producer.put(RecordKind::kMessage, small, {}), Put::kCorrupt);
+}
+
+TEST(Ring, WhatWasNotGivenBackIsShown) {
+  Shared shared(64);
+  auto producer = shared.producer();
+  auto consumer = shared.consumer();
+  const auto shown = [&] {
+    std::vector<std::vector<std::byte>> all;
+    EXPECT_TRUE(
+        producer.each_unread([&](std::span<const std::byte> begin) { all.emplace_back(begin.begin(), begin.end()); }));
+    return all;
+  };
+  EXPECT_TRUE(shown().empty());
+  for (std::uint64_t round = 0; round < 50; ++round) {  // Around the ring, runs and small ones.
+    const auto large = message(2 * round, 700), small = message(2 * round + 1, 24);
+    ASSERT_EQ(producer.put(RecordKind::kMessage, std::span(large).first(3), std::span(large).subspan(3)), Put::kDone);
+    ASSERT_EQ(producer.put(RecordKind::kMessage, small, {}), Put::kDone);
+    ASSERT_EQ(producer.put(RecordKind::kFragment, small, {}), Put::kDone) << "no whole message";
+    const std::vector<std::byte> begin(large.begin(), large.begin() + kLinePayload);
+    EXPECT_EQ(shown(), (std::vector<std::vector<std::byte>>{begin, small}));
+    Record record;
+    std::vector<std::byte> got(1024);
+    ASSERT_EQ(consumer.next(&record), Got::kRecord);
+    consumer.take(record, got.data());
+    EXPECT_EQ(shown().size(), 2u) << "copied is not given back";
+    EXPECT_TRUE(consumer.holds_taken());
+    consumer.give_back();
+    EXPECT_FALSE(consumer.holds_taken());
+    EXPECT_EQ(shown(), (std::vector<std::vector<std::byte>>{small}));
+    for (int i = 0; i < 2 && consumer.next(&record) == Got::kRecord; ++i) consumer.take(record, got.data());
+    consumer.give_back();
+    EXPECT_TRUE(shown().empty());
+    EXPECT_TRUE(producer.is_drained());
+  }
+}
+
+TEST(Ring, AHostileConsumerHidesThatAnyMessageWasTaken) {
+  Shared shared(8);
+  auto producer = shared.producer();
+  const auto small = message(1, 8);
+  for (int i = 0; i < 4; ++i) ASSERT_EQ(producer.put(RecordKind::kMessage, small, {}), Put::kDone);
+  const auto is_known = [&] { return producer.each_unread([](std::span<const std::byte>) {}); };
+  EXPECT_TRUE(is_known());
+  shared.consumer_side.tail.store(5);
+  EXPECT_FALSE(is_known()) << "more than was written";
+  shared.consumer_side.tail.store(0);
+  shared.lines[2].words[0].store(ring::header(7, 8, 1));
+  EXPECT_FALSE(is_known()) << "another lap";
+  shared.lines[2].words[0].store(ring::header(1, 4096, 1));
+  EXPECT_FALSE(is_known()) << "larger than any";
+  shared.lines[2].words[0].store(ring::header(1, 200, 1));
+  EXPECT_FALSE(is_known()) << "beyond what was written";
+  shared.lines[2].words[0].store(ring::header(1, 8, 9));
+  EXPECT_FALSE(is_known()) << "of no kind";
 }
 
 TEST(Ring, GarbageNeverReachesBeyondABuffer) {
@@ -166,6 +223,7 @@ TEST(Ring, TwoThreads) {
     }
     std::vector<std::byte> got(record.size);
     consumer.take(record, got.data());
+    if (i % 4 == 3 || !consumer.ready()) consumer.give_back();
     ASSERT_EQ(got, message(i, size_of(i))) << i;
   }
   sender.join();

@@ -265,6 +265,78 @@ TEST_F(ShmPair, MessagesOfAllSizesKeepTheirOrder) {
   }
 }
 
+/// Of each message that the peer's agent is not done with its beginning is shown.
+TEST_F(ShmPair, WhatThePeerHasNotTakenIsShown) {
+  for (const std::uint32_t ring_bytes : {4096u, 262144u}) {
+    Options options;
+    options.ring_bytes = ring_bytes;
+    TestHost c{"carol", folder_.path(), options};
+    Path* const path = connect(c, b_);
+    b_.messages.clear();
+    const auto untaken = [&] {
+      std::vector<std::string> all;
+      EXPECT_TRUE(path->each_untaken([&](std::span<const std::byte> begin) {
+        EXPECT_GE(begin.size(), std::min<std::size_t>(kMessageBegin, begin.size()));
+        all.emplace_back(reinterpret_cast<const char*>(begin.data()), 4);
+      }));
+      std::ranges::sort(all);
+      return all;
+    };
+    EXPECT_TRUE(untaken().empty());
+    std::vector<std::string> sent;
+    base::Rng rng(ring_bytes);
+    for (int i = 0; i < 400; ++i) {
+      std::string text(rng.chance(0.2) ? 4 + rng.below(kMessageMax) : 4 + rng.below(300), 'x');
+      std::snprintf(text.data(), 5, "%04d", i);
+      const std::size_t head = 4 + rng.below(text.size() - 3);
+      ASSERT_TRUE(turn_until({&c, &b_}, [&] {
+        return path->send(Priority::kBulk, bytes_of(text).first(head), bytes_of(text).subspan(head));
+      }));
+      sent.push_back(text.substr(0, 4));
+      const std::vector<std::string> shown = untaken();
+      ASSERT_LE(shown.size(), sent.size());
+      // They are the last ones, and none that came is missing among those before.
+      EXPECT_EQ(shown, std::vector<std::string>(sent.end() - static_cast<std::ptrdiff_t>(shown.size()), sent.end()));
+      ASSERT_GE(b_.messages.size(), sent.size() - shown.size()) << "more is taken than came";
+    }
+    ASSERT_TRUE(turn_until({&c, &b_}, [&] { return b_.messages.size() == sent.size(); }));
+    EXPECT_FALSE(untaken().empty()) << "what was given out last is not known to be dealt with";
+    ASSERT_TRUE(turn_until({&c, &b_}, [&] { return untaken().empty(); }));
+  }
+}
+
+TEST_F(ShmPair, AnEndThatStopsTakingLeavesTheRestUntaken) {
+  Path* const path = connect(a_, b_);
+  const auto count = [&] {
+    std::size_t untaken = 0;
+    EXPECT_TRUE(path->each_untaken([&](std::span<const std::byte>) { ++untaken; }));
+    return untaken;
+  };
+  ASSERT_TRUE(path->send(Priority::kBulk, bytes_of("one"), {}));
+  ASSERT_TRUE(turn_until({&b_}, [&] { return b_.messages.size() == 1; }));
+  ASSERT_TRUE(turn_until({&b_}, [&] { return count() == 0; }));
+  ASSERT_TRUE(path->send(Priority::kBulk, bytes_of("two"), {}));
+  ASSERT_TRUE(turn_until({&b_}, [&] { return b_.messages.size() == 2; }));
+  ASSERT_TRUE(path->send(Priority::kBulk, bytes_of("three"), {}));
+  b_.inbound->stop_taking();  // It was given "two", and did nothing with it.
+  for (int i = 0; i < 100; ++i) b_.turn();
+  EXPECT_EQ(b_.messages.size(), 2u);
+  EXPECT_EQ(count(), 2u);
+  b_.port().release_path(b_.inbound);
+  ASSERT_TRUE(turn_until({&a_, &b_}, [&] { return a_.downs.contains(path); }));
+  EXPECT_EQ(count(), 2u) << "also when the path is down";
+}
+
+TEST_F(ShmPair, ASleeperHasGivenBackWhatItTook) {
+  Path* const path = connect(a_, b_);
+  ASSERT_TRUE(path->send(Priority::kBulk, bytes_of("one"), {}));
+  ASSERT_TRUE(turn_until({&b_}, [&] { return b_.messages.size() == 1; }));
+  ASSERT_TRUE(b_.port().prepare_sleep());
+  std::size_t untaken = 0;
+  EXPECT_TRUE(path->each_untaken([&](std::span<const std::byte>) { ++untaken; }));
+  EXPECT_EQ(untaken, 0u);
+}
+
 TEST_F(ShmPair, SleepersAreWoken) {
   Path* path = connect(a_, b_);
   const auto is_readable = [](TestHost& host) {

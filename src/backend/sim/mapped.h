@@ -50,6 +50,8 @@ struct MappedLink {
   std::array<std::vector<Pin>, 2> views;                    ///< views[e]: where end e has a view.
   std::array<std::deque<std::vector<std::byte>>, 2> rings;  ///< rings[e]: what end e sent.
   std::array<std::size_t, 2> ring_used{};
+  /// untaken[e]: the beginnings of what end e sent, and what the agent at the other end is not done with.
+  std::array<std::deque<std::vector<std::byte>>, 2> untaken;
   bool seen_up = false;                 ///< End 0 knows that it was answered.
   std::array<bool, 2> noticed_death{};  ///< noticed_death[e]: the death of end e is known to the other.
   Status ended;                         ///< Why it ended, once an end has left.

@@ -93,6 +93,8 @@ bool MappedPath::send(Priority, std::span<const std::byte> head, std::span<const
   std::vector<std::byte> message(head.begin(), head.end());
   message.insert(message.end(), body.begin(), body.end());
   used += size;
+  const auto begin = std::span(message).first(std::min(message.size(), backend::kMessageBegin));
+  link_->untaken[end_].emplace_back(begin.begin(), begin.end());
   link_->rings[end_].push_back(std::move(message));
   ++counters_.messages_out;
   port_.hub_.world().count_send(link_->hosts[end_]->number());
@@ -100,7 +102,22 @@ bool MappedPath::send(Priority, std::span<const std::byte> head, std::span<const
   return true;
 }
 
+bool MappedPath::each_untaken(const backend::SeeMessage& see) const {
+  for (const std::vector<std::byte>& begin : link_->untaken[end_]) see(begin);
+  return true;
+}
+
+void MappedPath::stop_taking() {
+  takes_ = false;
+  const auto leave_untaken = [this](MappedPort::Event& entry) {
+    if (entry.event.path == this) entry.link.reset();
+  };
+  std::ranges::for_each(port_.events_, leave_untaken);
+  std::ranges::for_each(port_.handed_out_, leave_untaken);
+}
+
 std::size_t MappedPath::read_ring() {
+  if (!takes_) return 0;
   auto& ring = link_->rings[1 - end_];
   std::size_t count = 0;
   for (; !ring.empty() && count < 16; ++count) {
@@ -108,6 +125,8 @@ std::size_t MappedPath::read_ring() {
     entry.event.kind = PortEvent::Kind::kMessage;
     entry.event.path = this;
     entry.bytes = std::move(ring.front());
+    entry.link = link_;
+    entry.from = 1 - end_;
     ring.pop_front();
     link_->ring_used[1 - end_] -= entry.bytes.size();
     ++counters_.messages_in;

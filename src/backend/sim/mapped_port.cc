@@ -106,6 +106,7 @@ void MappedPort::release_path(Path* path) {
   const auto at = std::find_if(paths_.begin(), paths_.end(), [path](const auto& one) { return one.get() == path; });
   if (at == paths_.end()) return;
   MappedPath& gone = **at;
+  gone.stop_taking();
   std::erase_if(events_, [path](const Event& entry) { return entry.event.path == path; });
   if (!host_->dead()) {  // Else it does nothing any more, and the hub lets others notice.
     gone.link_->ports[gone.end_] = nullptr;
@@ -142,8 +143,15 @@ std::size_t MappedPort::watch(MappedPath& path, Instant now) {
   return read + 1;
 }
 
-std::size_t MappedPort::turn(Instant now, const backend::TurnBudget& budget) {
+void MappedPort::forget_handed_out() {
+  for (const Event& entry : handed_out_) {
+    if (entry.link != nullptr) entry.link->untaken[entry.from].pop_front();
+  }
   handed_out_.clear();
+}
+
+std::size_t MappedPort::turn(Instant now, const backend::TurnBudget& budget) {
+  forget_handed_out();
   std::size_t work = knocks_.size();
   const std::vector<MappedKnock> knocks = std::exchange(knocks_, {});
   for (const MappedKnock& knock : knocks) answer(knock);
@@ -156,7 +164,7 @@ std::size_t MappedPort::turn(Instant now, const backend::TurnBudget& budget) {
 }
 
 std::size_t MappedPort::poll(std::span<PortEvent> out) {
-  handed_out_.clear();
+  forget_handed_out();
   const std::size_t count = std::min(out.size(), events_.size());
   handed_out_.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {

@@ -38,6 +38,8 @@ class MappedPath final : public backend::Path {
   bool move_at_once(const backend::Chunk& chunk) override;
   Result<std::unique_ptr<backend::View>> view(backend::Binding& region) override;
   bool send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) override;
+  bool each_untaken(const backend::SeeMessage& see) const override;
+  void stop_taking() override;
   bool can_fetch() const override;
   bool fetch(std::uint64_t address, std::span<std::byte> into) override;
   void cancel(std::uint64_t transfer) override;
@@ -71,6 +73,7 @@ class MappedPath final : public backend::Path {
   const Instant connect_deadline_;
   backend::PathState state_ = backend::PathState::kConnecting;
   bool inbound_ = false;
+  bool takes_ = true;  ///< Messages; see Path::stop_taking.
   std::vector<std::unique_ptr<MappedBinding>> bindings_;
   std::deque<Work> queue_;
   std::byte* remote_base_ = nullptr;  ///< Of the pinned piece.
@@ -106,8 +109,12 @@ class MappedPort final : public backend::Port {
   struct Event {
     backend::PortEvent event;
     std::vector<std::byte> bytes;
+    std::shared_ptr<MappedLink> link;  ///< Of a message, where its sender is to learn that it was taken.
+    int from = 0;                      ///< The end that sent it.
   };
-  void push(backend::PortEvent event) { events_.push_back({std::move(event), {}}); }
+  void push(backend::PortEvent event) { events_.push_back({std::move(event), {}, nullptr}); }
+  /// The agent is done with what the last poll gave it.
+  void forget_handed_out();
   void answer(const MappedKnock& knock);
   void refuse(const MappedKnock& knock, const Status& why);
   void come_up(MappedPath& path);

@@ -17,7 +17,7 @@ Result<double> send_messages(Stage& stage, const Load& load, Duration budget) {
   const std::span<const std::byte> bytes = load.local();
   std::int64_t last = now_ns();
   while (pace.goes_on()) {
-    const Status status = stage.peer().send(kBenchChannel, bytes);
+    const Status status = stage.peer().send(kBenchChannel, bytes).error();
     if (status.ok()) {
       pace.count();
       last = now_ns();

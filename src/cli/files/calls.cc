@@ -64,7 +64,7 @@ Status Calls::gone() const {
 Status Calls::send(const std::string& bytes, Instant deadline) {
   Instant closed_since = Instant::max();
   for (;;) {
-    const Status sent = peer_.send(kFileChannel, std::as_bytes(std::span<const char>(bytes)));
+    const Status sent = peer_.send(kFileChannel, std::as_bytes(std::span<const char>(bytes))).error();
     if (sent.code() != Code::kBusy) return sent;
     HAWSER_TRY(interrupt_status());
     HAWSER_TRY(gone());

@@ -1,0 +1,116 @@
+// What a message costs: two agents that one thread polls send messages one way, and there and back. No other thread
+// and no sleep is in it, so it compares builds on a machine with other work.
+//
+// usage: message_bench BACKEND BYTES [ROUNDS]
+// Prints the best and the median round's ns for each message one way, and for a message there and back. It fails when a
+// message is lost, never by time.
+
+#include <hawser/hawser.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace {
+
+using Time = std::chrono::steady_clock;
+
+constexpr std::uint32_t kChannel = 16;
+constexpr std::uint32_t kCredit = 1024;
+constexpr int kBatch = 16;
+constexpr int kMessages = 16 * 1024;  ///< Of a round.
+constexpr std::chrono::seconds kPatience{30};
+
+template <typename T>
+T must(hawser::Result<T> result) {
+  if (!result) hawser::abort_on(result.error());
+  return *std::move(result);
+}
+void must(const hawser::Status& status) {
+  if (!status.ok()) hawser::abort_on(status);
+}
+
+class Pair {
+ public:
+  explicit Pair(const std::string& backend)
+      : one_(must(hawser::Agent::open({.name = "one", .backends = {{backend, {}}}}))),
+        other_(must(hawser::Agent::open({.name = "other", .backends = {{backend, {}}}}))) {
+    must(one_.open_channel(kChannel, kCredit));
+    must(other_.open_channel(kChannel, kCredit));
+    to_other_ = must(one_.add_peer(must(other_.card())));
+    to_one_ = must(other_.add_peer(must(one_.card())));
+    must(to_other_.reconnect());
+    const auto end = Time::now() + kPatience;
+    while (!to_other_.opened(kChannel) || !to_one_.opened(kChannel)) {
+      poll();
+      if (Time::now() > end) std::exit(1);
+    }
+  }
+  void one_way(std::span<const std::byte> bytes) {
+    for (int sent = 0; sent < kMessages; sent += kBatch) {
+      for (int i = 0; i < kBatch; ++i) send(to_other_, bytes);
+      for (std::size_t got = 0; got < kBatch;) {
+        poll();
+        got += other_.take_messages(kChannel, taken_);
+      }
+    }
+  }
+  void there_and_back(std::span<const std::byte> bytes) {
+    for (int i = 0; i < kMessages; ++i) {
+      send(to_other_, bytes);
+      await(other_);
+      send(to_one_, bytes);
+      await(one_);
+    }
+  }
+
+ private:
+  void poll() {
+    one_.poll();
+    other_.poll();
+  }
+  void send(const hawser::Peer& peer, std::span<const std::byte> bytes) {
+    while (!peer.send(kChannel, bytes).has_value()) poll();
+  }
+  void await(hawser::Agent& agent) {
+    do {
+      poll();
+    } while (agent.take_messages(kChannel, std::span(taken_).first(1)) == 0);
+  }
+
+  hawser::Agent one_, other_;
+  hawser::Peer to_other_, to_one_;
+  std::array<hawser::Message, kBatch> taken_;
+};
+
+template <typename Round>
+void report(const char* what, int rounds, const Round& round) {
+  std::vector<double> took;
+  for (int i = 0; i <= rounds; ++i) {
+    const auto begin = Time::now();
+    round();
+    const std::chrono::duration<double, std::nano> time = Time::now() - begin;
+    if (i > 0) took.push_back(time.count() / kMessages);  // The first warms all up.
+  }
+  std::ranges::sort(took);
+  std::printf("%-16s best %9.1f  p50 %9.1f ns\n", what, took.front(), took[took.size() / 2]);
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  if (count < 3) {
+    std::fprintf(stderr, "usage: message_bench BACKEND BYTES [ROUNDS]\n");
+    return 2;
+  }
+  const int rounds = count > 3 ? std::max(std::atoi(words[3]), 1) : 10;
+  const std::vector<std::byte> bytes(static_cast<std::size_t>(std::atol(words[2])), std::byte{7});
+  Pair pair(words[1]);
+  report("one way", rounds, [&] { pair.one_way(bytes); });
+  report("there and back", rounds, [&] { pair.there_and_back(bytes); });
+  return 0;
+}

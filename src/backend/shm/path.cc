@@ -307,8 +307,8 @@ bool ShmPath::send_in_parts(std::span<const std::byte> head, std::span<const std
     const auto second = body.first(std::min(body.size(), part_max() - first.size()));
     const bool is_last = first.size() + second.size() == head.size() + body.size();
     if (!put(is_last ? RecordKind::kLast : RecordKind::kFragment, first, second)) break;
-    if (!has_begun) note_in_parts(first, second);
-    if (is_last) in_parts_.back().end = producer_.position();
+    if (!has_begun) parts_sent_.begin(first, second, producer_.known_read());
+    if (is_last) parts_sent_.finish(producer_.position());
     has_begun = true;
     head = head.subspan(first.size());
     body = body.subspan(second.size());
@@ -321,23 +321,9 @@ bool ShmPath::send_in_parts(std::span<const std::byte> head, std::span<const std
   return true;
 }
 
-void ShmPath::note_in_parts(std::span<const std::byte> head, std::span<const std::byte> body) {
-  const std::uint64_t read = producer_.given_back();
-  std::erase_if(in_parts_, [read](const InParts& each) { return each.end <= read; });
-  InParts& one = in_parts_.emplace_back();
-  for (const std::span<const std::byte> part : {head, body}) {
-    const std::size_t count = std::min(part.size(), one.begin.size() - one.size);
-    std::ranges::copy(part.first(count), one.begin.begin() + static_cast<std::ptrdiff_t>(one.size));
-    one.size += count;
-  }
-}
-
 bool ShmPath::each_untaken(const SeeMessage& see) const {
   if (!link_) return true;
-  const std::uint64_t read = producer_.given_back();
-  for (const InParts& each : in_parts_) {
-    if (each.end > read) see({each.begin.data(), each.size});
-  }
+  parts_sent_.each_behind(producer_.given_back(), see);
   return producer_.each_unread(see);
 }
 
@@ -366,7 +352,7 @@ bool ShmPath::flush_outbox() {
     const auto part = std::as_bytes(std::span<const char>(outbox_.data() + outbox_sent_, size));
     if (!put(is_last ? RecordKind::kLast : RecordKind::kFragment, part, {})) return false;
     outbox_sent_ += size;
-    if (is_last) in_parts_.back().end = producer_.position();
+    if (is_last) parts_sent_.finish(producer_.position());
     if (is_last) outbox_.clear();
   }
   return true;

@@ -10,7 +10,6 @@
 // Thread rule: confined to its port's lane. Lifetime: owned by the port.
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -30,6 +29,7 @@
 #include "backend/shm/gate.h"
 #include "backend/shm/link.h"
 #include "backend/shm/packet.h"
+#include "backend/shm/parts_sent.h"
 #include "backend/shm/pin.h"
 #include "backend/shm/place.h"
 #include "backend/shm/stage.h"
@@ -219,15 +219,8 @@ class ShmPath final : public Path {
   // Messages in parts.
   std::string outbox_;
   std::size_t outbox_sent_ = 0;
-  /// A message that was sent in parts, for each_untaken: its first part may be overwritten before the peer has all.
-  struct InParts {
-    std::uint64_t end = UINT64_MAX;  ///< The producer's position behind it; none yet: it is not all in the ring.
-    std::size_t size = 0;            ///< Of `begin`.
-    std::array<std::byte, kLinePayload> begin;
-  };
-  void note_in_parts(std::span<const std::byte> head, std::span<const std::byte> body);
-  std::vector<InParts> in_parts_;   ///< As many as fit into the ring at most, and those that the peer has since read.
-  std::uint32_t refused_size_ = 0;  ///< Of the record that had no room; 0: none.
+  PartsSent parts_sent_;
+  std::uint32_t refused_size_ = 0;         ///< How many bytes the record has that found no room; 0: there is none.
   std::unique_ptr<std::byte[]> assembly_;  ///< Of kAssemblyMax bytes, once a message came in parts.
   std::size_t assembled_ = 0;              ///< Bytes of the parts so far; of a whole message until the next receive().
   bool is_assembled_ = false;

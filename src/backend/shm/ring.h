@@ -162,7 +162,10 @@ class RingProducer {
   bool is_drained() const { return theirs_->tail.load(std::memory_order_relaxed) == position_; }
   /// Lines written since the beginning.
   std::uint64_t position() const { return position_; }
-  /// Lines that the consumer has given back. Its word: it may be senseless.
+  /// Up to there the consumer had given lines back when this end last looked, which was no nonsense then: never more
+  /// than all lines behind `position`.
+  std::uint64_t known_read() const { return tail_; }
+  /// Up to there the consumer says that it has given lines back, which may be nonsense.
   std::uint64_t given_back() const { return theirs_->tail.load(std::memory_order_acquire); }
   /// Calls `see` with the beginning of each whole message that the consumer has not given back, oldest first: all of
   /// it, or kLinePayload bytes. False: the consumer's word makes no sense, or it wrote on our lines.

@@ -51,7 +51,9 @@ Realm& WorldJudge::realm_of(Realm& parent, bool is_group, const std::vector<std:
   realm.epoch = parent.epoch + (is_group ? 0 : 1);
   realm.acts = realm.seed % (is_group ? 4 : 6);
   for (const std::size_t actor : realm.actors) {
-    if (gone_.contains(actor)) doom(realm);
+    if (!gone_.contains(actor)) continue;
+    doom(realm);
+    realm.bereft = realm.doomed;
   }
   return realm;
 }

@@ -16,6 +16,8 @@
 #include <string_view>
 #include <vector>
 
+#include "must.h"
+
 namespace {
 
 using Time = std::chrono::steady_clock;
@@ -26,12 +28,6 @@ struct Job {
   std::uint64_t bytes, block;
   double seconds;
 };
-
-template <typename T>
-T must(hawser::Result<T> result) {
-  if (!result) hawser::abort_on(result.error());
-  return std::move(*result);
-}
 
 /// The plan over blocks [first, last) of `order`.
 hawser::Plan plan_part(hawser::Agent& agent, const hawser::Region& memory, const Job& job,

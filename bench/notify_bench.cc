@@ -19,17 +19,13 @@
 #include <string>
 #include <vector>
 
+#include "must.h"
+
 namespace {
 
 using Time = std::chrono::steady_clock;
 constexpr std::uint64_t kBytes = 8;
 constexpr int kWarmUp = 50;
-
-template <typename T>
-T must(hawser::Result<T> result) {
-  if (!result) hawser::abort_on(result.error());
-  return *std::move(result);
-}
 
 struct Arguments {
   int rounds = 0;

@@ -20,6 +20,8 @@
 #include <thread>
 #include <vector>
 
+#include "must.h"
+
 namespace {
 
 using Time = std::chrono::steady_clock;
@@ -29,16 +31,6 @@ using std::chrono::seconds;
 constexpr std::uint32_t kChannel = 16;
 constexpr std::uint32_t kCredit = 1024;
 constexpr std::size_t kBulk = 256u << 20;
-
-template <typename T>
-T must(hawser::Result<T> result) {
-  if (!result) hawser::abort_on(result.error());
-  return *std::move(result);
-}
-
-void must(const hawser::Status& status) {
-  if (!status.ok()) hawser::abort_on(status);
-}
 
 hawser::Agent open(const std::string& name, const std::string& backend, hawser::Driver& driver) {
   hawser::Agent agent = must(hawser::Agent::open({.name = name, .backends = {{backend, {}}}, .driven = true}));

@@ -24,16 +24,6 @@ using namespace std::chrono_literals;
 
 class BoardsWorld : public LocalWorlds {
  protected:
-  static constexpr int kTriesMax = 1 << 12;  ///< Until all ranks see all boards: they try after 1, 2, 4, 8 ... calls.
-
-  static void meet(std::vector<World>& worlds) {
-    std::vector<Request> all;
-    for (World& world : worlds) all.push_back(world.ibarrier());
-    for (Request& each : all) {
-      const Status status = each.wait(60s);
-      ASSERT_TRUE(status.ok()) << status.to_string();
-    }
-  }
   void until_on_boards() {
     int tries = 0;
     while (last_algorithm() != "boards" && ++tries < kTriesMax) meet(worlds_);
@@ -123,35 +113,10 @@ TEST_F(BoardsWorld, WithoutMappedMemoryTheyGoByMessages) {
   EXPECT_EQ(last_algorithm(), "dissemination");
 }
 
-// More at once than a board has slots, small ones and large ones.
 TEST_F(BoardsWorld, ManyAtOnceAreAllRight) {
-  constexpr std::size_t kAtOnce = 20;
   open(3);
   until_on_boards();
-  for (int round = 0; round < 20; ++round) {
-    on_all([&](std::size_t rank) {
-      std::vector<std::vector<float>> data;
-      std::vector<Request> requests;
-      for (std::size_t k = 0; k < kAtOnce; ++k) {
-        const std::size_t count = k % 5 == 4 ? 5000 : 1 + k;
-        data.emplace_back(count);
-        for (std::size_t i = 0; i < count; ++i) data[k][i] = value(i, rank, static_cast<int>(k));
-      }
-      for (auto& each : data) {
-        requests.push_back(
-            worlds_[rank].iall_reduce(each.data(), each.data(), each.size(), DataType::kFloat32, ReduceOp::kSum));
-      }
-      for (std::size_t k = 0; k < kAtOnce; ++k) {
-        const Status status = requests[k].wait(60s);
-        ASSERT_TRUE(status.ok()) << status.to_string();
-        for (std::size_t i = 0; i < data[k].size(); ++i) {
-          const int its = static_cast<int>(k);
-          ASSERT_EQ(data[k][i], value(i, 0, its) + value(i, 1, its) + value(i, 2, its)) << k << " " << i;
-        }
-      }
-    });
-    if (HasFatalFailure()) return;
-  }
+  check_many_at_once(20);
 }
 
 TEST_F(BoardsWorld, RanksThatSleepAreWoken) {

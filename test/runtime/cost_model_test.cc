@@ -61,9 +61,6 @@ class CostModelTest : public LocalWorlds {
     for (auto& each : opened) all.push_back(std::move(*each));
     return all;
   }
-  /// Until all ranks see all boards, which they do at the same call: they try after 1, 2, 4, 8 ... calls.
-  static constexpr int kTriesMax = 1 << 12;
-
   static std::string_view barrier_of(World& world) {
     Request barrier = world.ibarrier();
     EXPECT_TRUE(barrier.wait(30s).ok()) << barrier.status().to_string();

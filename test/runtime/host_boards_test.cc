@@ -26,16 +26,6 @@ using Hosts = std::vector<std::uint64_t>;
 
 class HostBoards : public LocalWorlds {
  protected:
-  static constexpr int kTriesMax = 1 << 12;  ///< Until all ranks see all boards: they try after 1, 2, 4, 8 ... calls.
-
-  static void meet(std::vector<World>& worlds) {
-    std::vector<Request> all;
-    for (World& world : worlds) all.push_back(world.ibarrier());
-    for (Request& each : all) {
-      const Status status = each.wait(60s);
-      ASSERT_TRUE(status.ok()) << status.to_string();
-    }
-  }
   bool are_on_boards() {
     for (const World& world : worlds_) {
       const bool has_mates = world.local_size() > 1;
@@ -47,11 +37,6 @@ class HostBoards : public LocalWorlds {
     int tries = 0;
     while (!are_on_boards() && ++tries < kTriesMax) meet(worlds_);
     ASSERT_TRUE(are_on_boards());
-  }
-  float sum(std::size_t i, int round) const {
-    float all = 0;
-    for (std::size_t rank = 0; rank < worlds_.size(); ++rank) all += value(i, rank, round);
-    return all;
   }
   void check_all_operations(int round) {
     on_all([&](std::size_t rank) {
@@ -100,32 +85,9 @@ TEST_F(HostBoards, WithoutMappedMemoryTheyGoByMessages) {
 }
 
 TEST_F(HostBoards, ManyAtOnceAreAllRight) {
-  constexpr std::size_t kAtOnce = 20;
   open_on({0, 1, 0, 1});
   until_on_boards();
-  for (int round = 0; round < 10; ++round) {
-    on_all([&](std::size_t rank) {
-      std::vector<std::vector<float>> data;
-      std::vector<Request> requests;
-      for (std::size_t k = 0; k < kAtOnce; ++k) {
-        const std::size_t count = k % 5 == 4 ? 5000 : 1 + k;
-        data.emplace_back(count);
-        for (std::size_t i = 0; i < count; ++i) data[k][i] = value(i, rank, static_cast<int>(k));
-      }
-      for (auto& each : data) {
-        requests.push_back(
-            worlds_[rank].iall_reduce(each.data(), each.data(), each.size(), DataType::kFloat32, ReduceOp::kSum));
-      }
-      for (std::size_t k = 0; k < kAtOnce; ++k) {
-        const Status status = requests[k].wait(60s);
-        ASSERT_TRUE(status.ok()) << status.to_string();
-        for (std::size_t i = 0; i < data[k].size(); ++i) {
-          ASSERT_EQ(data[k][i], sum(i, static_cast<int>(k))) << k << " " << i;
-        }
-      }
-    });
-    if (HasFatalFailure()) return;
-  }
+  check_many_at_once(10);
 }
 
 // A rank of either host calls something else: on a board, by messages, or as all of its host do.

@@ -70,6 +70,16 @@ class LocalWorlds : public testing::Test {
       worlds_.emplace_back(std::move(cores[rank]));
     }
   }
+  static constexpr int kTriesMax = 1 << 12;  ///< Until all ranks see all boards: they try after 1, 2, 4, 8 ... calls.
+  /// A barrier of them, begun in this thread.
+  static void meet(std::vector<World>& worlds) {
+    std::vector<Request> all;
+    for (World& world : worlds) all.push_back(world.ibarrier());
+    for (Request& each : all) {
+      const Status status = each.wait(std::chrono::seconds(60));
+      ASSERT_TRUE(status.ok()) << status.to_string();
+    }
+  }
   /// Runs `call(rank)` in a thread for each rank.
   template <typename Call>
   static void on_all(std::size_t ranks, Call call) {
@@ -94,6 +104,38 @@ class LocalWorlds : public testing::Test {
   /// An element of that rank's; sums of some hundred are exact.
   static float value(std::size_t i, std::size_t rank, int round) {
     return static_cast<float>((i * 3 + rank * 7 + static_cast<std::size_t>(round)) % 61);
+  }
+  /// More all_reduces at once than a board has slots, small ones and large ones.
+  void check_many_at_once(int rounds) {
+    constexpr std::size_t kAtOnce = 20;
+    for (int round = 0; round < rounds; ++round) {
+      on_all([&](std::size_t rank) {
+        std::vector<std::vector<float>> data;
+        std::vector<Request> requests;
+        for (std::size_t k = 0; k < kAtOnce; ++k) {
+          const std::size_t count = k % 5 == 4 ? 5000 : 1 + k;
+          data.emplace_back(count);
+          for (std::size_t i = 0; i < count; ++i) data[k][i] = value(i, rank, static_cast<int>(k));
+        }
+        for (auto& each : data) {
+          requests.push_back(
+              worlds_[rank].iall_reduce(each.data(), each.data(), each.size(), DataType::kFloat32, ReduceOp::kSum));
+        }
+        for (std::size_t k = 0; k < kAtOnce; ++k) {
+          const Status status = requests[k].wait(std::chrono::seconds(60));
+          ASSERT_TRUE(status.ok()) << status.to_string();
+          for (std::size_t i = 0; i < data[k].size(); ++i) {
+            ASSERT_EQ(data[k][i], sum(i, static_cast<int>(k))) << k << " " << i;
+          }
+        }
+      });
+      if (HasFatalFailure()) return;
+    }
+  }
+  float sum(std::size_t i, int round) const {
+    float all = 0;
+    for (std::size_t rank = 0; rank < worlds_.size(); ++rank) all += value(i, rank, round);
+    return all;
   }
 
   std::unique_ptr<base::TestFolder> folder_;

@@ -41,11 +41,6 @@ class MappedWorld : public LocalWorlds {
   static void fill(float* data, std::size_t count, std::size_t rank, int round) {
     for (std::size_t i = 0; i < count; ++i) data[i] = value(i, rank, round);
   }
-  float sum(std::size_t i, int round) const {
-    float all = 0;
-    for (std::size_t rank = 0; rank < worlds_.size(); ++rank) all += value(i, rank, round);
-    return all;
-  }
   /// Calls it with 0, 1, 2 ... until the ranks read each other's memory, and then a few times more.
   template <typename Once>
   void until_mapped(Once once) {

@@ -113,7 +113,7 @@ class HAWSER_API Peer {
   /// before it (see Acknowledged); 0: none. Also of a peer that is down. Looks at each message on its way, so it
   /// is not for every message: a microsecond for some tens of them.
   std::uint64_t acknowledged(std::uint32_t channel) const;
-  /// The same of each channel on which anything was sent in this session, by rising channel.
+  /// That number for each channel on which this agent sent anything in this session. Channels come in rising order.
   std::vector<Acknowledged> acknowledged() const;
   /// True once the peer has told that the channel is open. False before it greeted.
   bool opened(std::uint32_t channel) const;

@@ -91,7 +91,7 @@ class ChannelCredits {
     open->credit.give_back(bytes);
     return true;
   }
-  /// Of the channels of users on which anything was sent in this session, in the order of their numbers.
+  /// For each channel of users on which this agent sent anything in this session. Channels come in rising order.
   std::vector<std::pair<std::uint32_t, Numbered>> numbered() const;
   Numbered numbered(std::uint32_t channel) const {
     const base::SpinGuard guard(lock_);

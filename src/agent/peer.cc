@@ -167,7 +167,7 @@ bool may_leave(const Core& core, const PeerCore& peer) {
 /// What became of what was to be left. Nothing: it may not be left, or so much was left already that the sender has to
 /// wait for the lane.
 using Left = std::optional<Status>;
-/// The same of a message, which has a number.
+/// A message that was left has a number. Nothing: as for Left.
 using LeftMessage = std::optional<Result<std::uint64_t>>;
 
 LeftMessage leave_message(Core& core, const std::shared_ptr<PeerCore>& peer, std::uint32_t channel,

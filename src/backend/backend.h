@@ -258,16 +258,17 @@ class Path {
   /// now; try in a later turn. Messages of a class keep their order, and a bulk one overtakes none; critical and
   /// realtime ones keep theirs among one another, and may overtake bulk ones.
   virtual bool send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) = 0;
-  /// Of a lossless path, up or down: calls `see` with the beginning of each message that `send` took and that the
-  /// peer's agent is not known to have taken (kMessageBegin bytes, or all of it), in any order. An agent has taken
-  /// a message once it is done with what Port::poll gave it, not when the message was copied. False: not known; any may
-  /// be untaken.
+  /// Shows what may be lost with a lossless path, up or down. Calls `see` once for each message that `send` took and of
+  /// which this end does not know that the peer's agent took it: with its first kMessageBegin bytes, or all of it. The
+  /// order is not told. An agent takes a message when it is done with what Port::poll gave it, not when it copies the
+  /// message. False: this path does not know, so the peer may have taken none.
   virtual bool each_untaken(const SeeMessage& see) const {
     static_cast<void>(see);
     return false;
   }
-  /// This agent takes no message of this path any more: those that it has not dealt with, and those that still come,
-  /// stay untaken for the peer's each_untaken. Said in front of release_path, which may be a while later.
+  /// This agent takes no message of this path any more. Messages that it has not dealt with, and those that still come,
+  /// stay untaken, and the peer's each_untaken shows them. The agent calls this before release_path, which may come
+  /// later.
   virtual void stop_taking() {}
   /// Whether `fetch` is likely to work.
   virtual bool can_fetch() const { return false; }

@@ -123,7 +123,7 @@ class SelfPort : public Port {
   std::deque<PortEvent> events_;
   std::vector<std::unique_ptr<SelfPath>> paths_;
   std::vector<std::string> inbox_;            ///< What the last poll gave out.
-  std::vector<const SelfPath*> inbox_paths_;  ///< Of which path each was.
+  std::vector<const SelfPath*> inbox_paths_;  ///< For each of them, the path that brought it.
 };
 
 class SelfBackend : public Backend {

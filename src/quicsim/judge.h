@@ -101,7 +101,7 @@ class QuicJudge {
   void check_why(std::size_t connection, Side side, const Status& why, bool was_up);
   void ended_idle(std::size_t connection, Side side);
   static bool is_troubled(const Talk& talk, Instant since);
-  /// What is sent may keep a cable busy for so long.
+  /// Whether all that the connections send may keep a cable busy for `time`, so that a handshake waits behind it.
   bool may_queue_for(Duration time) const;
   std::string stream_work(std::int64_t id, const StreamBook& stream, Side writer) const;
 

@@ -27,7 +27,8 @@ constexpr std::size_t kTakeAtOnce = 256 * 1024;
 /// `write` copies so many bytes even while the network takes nothing. A stream that has no more than that to send goes
 /// before bulk once there is room, so a message does not wait for the bulk that `write` took before.
 constexpr std::size_t kSmallUnsent = 16 * 1024;
-/// And three probe timeouts at least: an acknowledgement may be on its way.
+/// A connection that stands still ends after this time, and after three probe timeouts: an acknowledgement may be on
+/// its way until then.
 constexpr Duration kStallPatience = std::chrono::milliseconds(250);
 /// What the peer may send at first in one stream; four times that in all. It grows with what is read. An acceptor's is
 /// smaller: it knows nothing of its peer yet.
@@ -272,8 +273,9 @@ void Connection::note_unanswered(Instant now) {
   if (now - asked_at_ >= patience && !planted(Planted::kUnansweredKept)) is_unanswered_ = true;
 }
 
-/// Its user gets another connection sooner than heartbeats would tell him that this one is of no use. An opener has no
-/// timer before it knows that its peer has its part of the handshake (RFC 9002, section 6.2.1).
+/// Ends a connection on which ngtcp2 sends nothing any more, so that its user gets another one sooner than by
+/// heartbeats. An opener has no timer either before it knows that the handshake is confirmed (RFC 9002, section 6.2.1):
+/// that is no stall.
 void Connection::note_stall(Instant now) {
   const auto waits = [](const auto& flow) { return flow->has_unsent() || !flow->is_flushed(); };
   const bool is_held = state_ == State::kUp && is_confirmed_ && library_.conn_get_cwnd_left(connection_) == 0 &&

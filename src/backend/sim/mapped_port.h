@@ -109,7 +109,7 @@ class MappedPort final : public backend::Port {
   struct Event {
     backend::PortEvent event;
     std::vector<std::byte> bytes;
-    std::shared_ptr<MappedLink> link;  ///< Of a message, where its sender is to learn that it was taken.
+    std::shared_ptr<MappedLink> link;  ///< The sender of a message learns here that it was taken.
     int from = 0;                      ///< The end that sent it.
   };
   void push(backend::PortEvent event) { events_.push_back({std::move(event), {}, nullptr}); }

@@ -45,35 +45,10 @@ find_path(HAWSER_GNUTLS_INCLUDE_DIR gnutls/gnutls.h REQUIRED)
 hawser_dependency(gnutls_headers)
 target_include_directories(dep_gnutls_headers SYSTEM INTERFACE "${HAWSER_GNUTLS_INCLUDE_DIR}")
 
-# The one optional part. The code is written for the two binary interfaces of ngtcp2 that Debian has: 0.12 and 1.11, which
-# later 1.x keep. It opens the one of the headers at run time, by what is defined here: libraries, their packages, and the
-# system that has these. A build without headers of either has no backend `quic`, and says so where it is asked for.
+# The one optional part.
 find_path(HAWSER_NGTCP2_INCLUDE_DIR ngtcp2/ngtcp2_crypto_gnutls.h)
-if(HAWSER_NGTCP2_INCLUDE_DIR)
-  file(STRINGS "${HAWSER_NGTCP2_INCLUDE_DIR}/ngtcp2/version.h" ngtcp2_version REGEX "define NGTCP2_VERSION \"")
-  string(REGEX REPLACE ".*\"([0-9.]+).*" "\\1" ngtcp2_version "${ngtcp2_version}")
-  set(HAWSER_NGTCP2_PACKAGES "")
-  if(ngtcp2_version VERSION_GREATER_EQUAL 0.12 AND ngtcp2_version VERSION_LESS 0.13)
-    set(HAWSER_NGTCP2_PACKAGES libngtcp2-9 libngtcp2-crypto-gnutls2)
-    set(ngtcp2_names libngtcp2.so.9 libngtcp2_crypto_gnutls.so.2 "Debian 12")
-  elseif(ngtcp2_version VERSION_GREATER_EQUAL 1.11 AND ngtcp2_version VERSION_LESS 2)
-    set(HAWSER_NGTCP2_PACKAGES libngtcp2-16 libngtcp2-crypto-gnutls8)
-    set(ngtcp2_names libngtcp2.so.16 libngtcp2_crypto_gnutls.so.8 "Debian 13")
-  endif()
-  if(HAWSER_NGTCP2_PACKAGES)
-    list(JOIN HAWSER_NGTCP2_PACKAGES " " ngtcp2_packages)
-    list(GET ngtcp2_names 0 ngtcp2_core)
-    list(GET ngtcp2_names 1 ngtcp2_binding)
-    list(GET ngtcp2_names 2 ngtcp2_system)
-    hawser_dependency(ngtcp2_headers DEFINE HAWSER_WITH_QUIC "HAWSER_NGTCP2_CORE=\"${ngtcp2_core}\""
-      "HAWSER_NGTCP2_BINDING=\"${ngtcp2_binding}\"" "HAWSER_NGTCP2_PACKAGES=\"${ngtcp2_packages}\""
-      "HAWSER_NGTCP2_SYSTEM=\"${ngtcp2_system}\"")
-    target_include_directories(dep_ngtcp2_headers SYSTEM INTERFACE "${HAWSER_NGTCP2_INCLUDE_DIR}")
-    message(STATUS "The backend quic is for ngtcp2 ${ngtcp2_version}")
-  else()
-    message(STATUS "No backend quic: ngtcp2 is ${ngtcp2_version}, and must be 0.12, or 1.11 or a later 1.x")
-  endif()
-endif()
+include(HawserNgtcp2)
+hawser_ngtcp2_headers()
 
 find_path(HAWSER_MICROHTTPD_INCLUDE_DIR microhttpd.h REQUIRED)
 hawser_dependency(microhttpd_headers)

@@ -48,6 +48,7 @@ _hawser_take(libibverbs-dev infiniband rdma)
 _hawser_take(libcurl4-openssl-dev curl)
 _hawser_take(libgnutls28-dev gnutls)
 _hawser_take(libmicrohttpd-dev microhttpd.h)
+_hawser_take(libngtcp2-dev ngtcp2)
 
 # For another kind of machine the archives lie elsewhere. Headers are the same for both, but for one of Python's.
 set(HAWSER_STATIC_FOLDER "/usr/lib/${CMAKE_SYSTEM_PROCESSOR}-linux-gnu" CACHE PATH "Where the static archives are")
@@ -79,3 +80,16 @@ hawser_dependency(curl_headers)
 hawser_dependency(ibverbs_headers)
 hawser_dependency(gnutls_headers)
 hawser_dependency(microhttpd_headers)
+
+# ngtcp2 is opened at run time like GnuTLS, which its binding needs, but few systems have it: these files of Debian's go
+# along, and need GnuTLS and an older glibc than this.
+set(HAWSER_NGTCP2_INCLUDE_DIR "${headers}")
+include(HawserNgtcp2)
+hawser_ngtcp2_headers(DEFINE HAWSER_NGTCP2_BUNDLED)
+foreach(library IN LISTS HAWSER_NGTCP2_LIBRARIES)
+  if(NOT EXISTS "${HAWSER_STATIC_FOLDER}/${library}")
+    message(FATAL_ERROR "There is no ${library} in ${HAWSER_STATIC_FOLDER}: install ${HAWSER_NGTCP2_PACKAGES}")
+  endif()
+  file(REAL_PATH "${HAWSER_STATIC_FOLDER}/${library}" file)
+  list(APPEND HAWSER_BUNDLED "${file}" "${library}")
+endforeach()

@@ -93,8 +93,14 @@ function(hawser_python_extras name component)
   install(FILES "${made}/hawser.pc" DESTINATION "${name}/lib/pkgconfig" COMPONENT ${component} EXCLUDE_FROM_ALL)
 endfunction()
 
-# hawser_python_licenses(<package> <component>): those of what a portable build linked in.
-function(hawser_python_licenses name component)
+# hawser_python_bundle(<package> <component>): what a portable build brings along: libraries that it opens at run time and
+# that few systems have (HAWSER_BUNDLED: each file, and its name), and the licences of these and of what it linked in.
+function(hawser_python_bundle name component)
+  set(rest ${HAWSER_BUNDLED})
+  while(rest)
+    list(POP_FRONT rest file soname)
+    install(FILES "${file}" DESTINATION "${name}/lib" RENAME "${soname}" COMPONENT ${component} EXCLUDE_FROM_ALL)
+  endwhile()
   foreach(package IN LISTS HAWSER_LICENSES)
     install(FILES "/usr/share/doc/${package}/copyright" DESTINATION "${name}/licenses" RENAME "${package}.txt"
             COMPONENT ${component} EXCLUDE_FROM_ALL)

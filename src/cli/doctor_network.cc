@@ -117,12 +117,13 @@ Finding security() {
           is_open ? "unset HAWSER_SECURITY   (unless each host and user on this network may be trusted)" : ""};
 }
 
+constexpr const char* kInstallGnutls = "sudo apt-get install libgnutls30   (Fedora, RHEL: sudo dnf install gnutls)";
+
 Finding encryption() {
   const auto library = tls::gnutls();
   return {"network.tls", library ? Verdict::kOk : Verdict::kWarn,
           library ? "GnuTLS " + (*library)->version : library.error().to_string(),
-          "without it an agent reaches no other host, unless its security is none",
-          library ? "" : "sudo apt-get install libgnutls30   (Fedora, RHEL: sudo dnf install gnutls)"};
+          "without it an agent reaches no other host, unless its security is none", library ? "" : kInstallGnutls};
 }
 
 /// Good either way: nobody has the backend quic who did not ask for it.
@@ -130,8 +131,12 @@ Finding quic() {
 #ifdef HAWSER_WITH_QUIC
   const auto library = backend::quic_library();
   const std::string found = library ? "ngtcp2 " + *library : library.error().to_string();
-  const char* const remedy =
-      library ? "" : "sudo apt-get install " HAWSER_NGTCP2_PACKAGES "   (" HAWSER_NGTCP2_SYSTEM ")";
+#ifdef HAWSER_NGTCP2_BUNDLED
+  const char* const install = kInstallGnutls;
+#else
+  const char* const install = "sudo apt-get install " HAWSER_NGTCP2_PACKAGES "   (" HAWSER_NGTCP2_SYSTEM ")";
+#endif
+  const char* const remedy = library ? "" : install;
 #else
   const std::string found = "this build has no QUIC";
   const char* const remedy = "";

@@ -31,7 +31,7 @@ bool is_plain(std::string_view text) {
 }
 
 /// The text as TOML's basic string; what cannot stand in one becomes a question mark.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out = "\"";
   for (const char c : text.substr(0, kCostTextMax)) {
     const auto byte = static_cast<unsigned char>(c);
@@ -230,8 +230,8 @@ std::string to_toml(const CostFile& file) {
       "# What messages and bytes of collectives cost, in nanoseconds: measured by `hawser bench coll --tune`.\n"
       "# Give it to worlds as the option cost_model, or by HAWSER_COST_MODEL. One rank that has it is enough.\n"
       "schema = \"{}\"\nmeasured = {}\nhost = {}\ncpu = {}\nbackends = {}\nranks = {}\nrounds = {}\n",
-      kCostSchema, quoted(file.measured), quoted(file.host), quoted(file.cpu), quoted(file.backends), file.ranks,
-      file.rounds);
+      kCostSchema, in_quotes(file.measured), in_quotes(file.host), in_quotes(file.cpu), in_quotes(file.backends),
+      file.ranks, file.rounds);
   for (const bool far : {false, true}) {
     if (file.has(far)) {
       add_costs(file, far, text);

@@ -38,6 +38,7 @@ def check_hawser(hawser):
             region.close()
     folder = pathlib.Path(hawser.__file__).parent
     check_command(hawser.__version__)
+    check_quic(hawser, folder)
     check_kernels()
     check_c_client(folder, hawser.__version__)
 
@@ -78,6 +79,27 @@ def check_command(version):
             continue  # Laid out, not installed.
         done = subprocess.run([*command, "--version"], check=True, capture_output=True, text=True)
         assert done.stdout == f"hawser {version}\n", done
+
+
+# Bytes over QUIC, by the ngtcp2 that the package brings along, or by the system's. Both need the system's GnuTLS.
+def check_quic(hawser, folder):
+    if not list((folder / "lib").glob("libngtcp2.so.*")):
+        print("this package has no ngtcp2: QUIC is not tried")
+        return
+    try:
+        one = hawser.Agent("one", backends=["quic"])
+    except hawser.UnsupportedError as error:
+        assert "libgnutls" in str(error) and "needs GnuTLS 3.7.2" in str(error), error
+        print("there is no GnuTLS of 3.7.2 or later here: QUIC is not tried")
+        return
+    with one, hawser.Agent("two", backends=["quic"]) as two:
+        ours, theirs = one.empty(1 << 20, "uint8"), two.empty(1 << 20, "uint8", name="memory")
+        ours[:] = 7
+        peer = one.add_peer(two.card())
+        one.write(peer, ours, peer.region("memory")).wait(20)
+        assert (theirs == 7).all()
+    maps = pathlib.Path("/proc/self/maps").read_text()
+    print(f"QUIC works by {re.search(r'/[^ ]*libngtcp2[.]so[^ ]*$', maps, re.MULTILINE).group()}")
 
 
 # A compiler's library that answers "no" for every instruction set would make a wheel that copies slowly and else works.

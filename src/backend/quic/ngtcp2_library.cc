@@ -1,9 +1,12 @@
 #include "backend/quic/ngtcp2_library.h"
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/dylib.h"
 #include "base/format.h"
+#include "base/own_folder.h"
 #include "base/try.h"
 
 namespace hawser::backend::quic {
@@ -13,25 +16,37 @@ constexpr std::string_view kCore = HAWSER_NGTCP2_CORE;
 constexpr std::string_view kBinding = HAWSER_NGTCP2_BINDING;
 
 std::string advice() {
+#ifdef HAWSER_NGTCP2_BUNDLED
+  return "ngtcp2 lies beside Hawser, but needs GnuTLS 3.7.2 or later (Debian: libgnutls30): install that, or use tcp";
+#else
   return base::format("install ngtcp2 {} or later of the same series ({}: {}), or use tcp", kLeastText,
                       HAWSER_NGTCP2_SYSTEM, HAWSER_NGTCP2_PACKAGES);
+#endif
 }
 
-Result<base::Dylib> open_one(std::string_view name) {
-  auto opened = base::Dylib::open({name});
-  if (!opened) {
-    return Status(Code::kUnsupported, base::format("{}, which speaks QUIC, cannot be opened", name))
-        .with_advice(advice())
-        .because(opened.error());
-  }
-  base::Dylib library = *std::move(opened);
-  library.keep_loaded();  // Connections of any agent may use it until the process ends.
-  return library;
+/// Where the two may lie, each with a slash: where the loader looks, which gets the system's updates, and then the
+/// place of what was packed with this.
+std::vector<std::string> places() {
+  std::vector<std::string> all = {""};
+#ifdef HAWSER_NGTCP2_BUNDLED
+  // A program in `bin` holds the library itself.
+  if (const std::string own = base::own_folder(); !own.empty()) all.push_back(own + "/../lib/");
+#endif
+  return all;
 }
 
-Result<Ngtcp2> open_both() {
-  HAWSER_TRY_ASSIGN(const base::Dylib core, open_one(kCore));
-  HAWSER_TRY_ASSIGN(const base::Dylib binding, open_one(kBinding));
+struct Both {
+  base::Dylib core, binding;
+};
+
+/// The binding takes the core that is open already, whatever folder that is from.
+Result<Both> open_in(const std::string& place) {
+  HAWSER_TRY_ASSIGN(base::Dylib core, base::Dylib::open({place + std::string(kCore)}));
+  HAWSER_TRY_ASSIGN(base::Dylib binding, base::Dylib::open({place + std::string(kBinding)}));
+  return Both{.core = std::move(core), .binding = std::move(binding)};
+}
+
+Result<Ngtcp2> table_of(const base::Dylib& core, const base::Dylib& binding) {
   Ngtcp2 table;
   Status missing;
   core.bind("ngtcp2_version", &table.version, &missing);
@@ -59,6 +74,26 @@ Result<Ngtcp2> open_both() {
   return table;
 }
 
+Result<Ngtcp2> open_at(const std::string& place) {
+  HAWSER_TRY_ASSIGN(Both both, open_in(place));
+  HAWSER_TRY_ASSIGN(Ngtcp2 table, table_of(both.core, both.binding));
+  both.core.keep_loaded();  // Connections of any agent may use them until the process ends.
+  both.binding.keep_loaded();
+  if (!place.empty()) table.version_text += " (beside Hawser)";
+  return table;
+}
+
+Result<Ngtcp2> open_first() {
+  Status why = Status(Code::kUnsupported, base::format("{} and {}, which speak QUIC, cannot be used", kCore, kBinding))
+                   .with_advice(advice());
+  for (const std::string& place : places()) {
+    Result<Ngtcp2> opened = open_at(place);
+    if (opened) return opened;
+    why = why.because(opened.error());
+  }
+  return why;
+}
+
 }  // namespace
 
 Status is_new_enough(std::string_view name, int number, std::string_view text) {
@@ -68,7 +103,7 @@ Status is_new_enough(std::string_view name, int number, std::string_view text) {
 }
 
 Result<const Ngtcp2*> ngtcp2() {
-  static const Result<Ngtcp2> library = open_both();
+  static const Result<Ngtcp2> library = open_first();
   if (!library) return library.error();
   return &*library;
 }

@@ -106,6 +106,7 @@ enum class Planted : std::uint8_t {
   kNeverChecks,        ///< A rank that waits long does not ask whether the others called the same.
   kMappedUnconfirmed,  ///< What a rank read where it lay counts before its owner has said that it had it all the time.
   kMappedUnknowing,    ///< Ranks read each other's memory though not all of them have mapped it.
+  kMeetingMissed,      ///< A rank passes a meeting on boards, and neither writes nor waits there.
   kBoardSlotTaken,     ///< A rank writes into a slot of its board before all others have read what stands there.
   kBoardAsksOnce,      ///< A rank that was woken for its boards, and has to sleep again, does not ask for a bell again.
   kBoardDigestUnread,  ///< What a rank wrote on its board is taken for the same collective without a look.

@@ -52,7 +52,7 @@ bool Collective::has_buffers_for_boards() const {
 }
 
 Status Collective::check_buffers() {
-  if (room != nullptr) {
+  if (room != nullptr && mapped == nullptr) {
     if (has_buffers_for_boards()) return {};
     make_schedule();
   }
@@ -105,28 +105,34 @@ void Collective::on_late(Operation&, Instant now) {
 }
 
 void Collective::begin(Instant now) {
-  if (room != nullptr && room->size() > 1) return room->enter(*this, now);
-  if (room != nullptr) return begin_by_messages(now);
-  if (mapped != nullptr) {
-    mapped->write_letter();
-    return begin_to_tell(*mapped, now);
-  }
+  turns_ = call.hosts.empty() ? 1 : schedule::kTurnsInHosts;
+  if (mapped != nullptr) turns_ = 1 + schedule::kMeetingsMax;
+  if (room != nullptr && room->size() > 1 && room->size() <= schedule::kBoardRanksMax) return room->enter(*this, now);
+  if (room != nullptr || mapped != nullptr) return begin_by_messages(now);
   if (take_scratch(now)) go_on(now);
 }
 
-void Collective::begin_to_tell(MappedCall& letters, Instant now) {
+void Collective::tell(MappedCall& letters) {
   letters_ = &letters;
   exchange_ = letters.exchange();
   is_telling_ = true;
+}
+
+void Collective::begin_to_tell(MappedCall& letters, Instant now) {
+  tell(letters);
   go_on(now);
 }
 
 void Collective::begin_by_messages(Instant now) {
+  if (mapped != nullptr) {
+    mapped->write_letter();
+    return begin_to_tell(*mapped, now);
+  }
   if (goes_by_schedule(now)) go_on(now);
 }
 
 bool Collective::goes_by_schedule(Instant now) {
-  if (room != nullptr && schedule.rounds() == 0) make_schedule();
+  if (room != nullptr && schedule.rounds() == 0 && schedule::is_by_memory(algorithm)) make_schedule();
   taken = algorithm;
   if (Recorder* const recorder = mailbox->recorder()) {
     recorder->change_algorithm(recorded, static_cast<std::uint32_t>(algorithm) + 1);
@@ -136,6 +142,7 @@ bool Collective::goes_by_schedule(Instant now) {
 
 void Collective::begin_on_board(Board& board, std::uint64_t turn, Instant now) {
   turn_ = turn;
+  if (mapped != nullptr) return tell_on_board(board, now);
   if (call.hosts.empty()) {
     schedule = {};  // That by messages, if `check_buffers` needed it.
     write_on_board(board, call, turn, elements.output);
@@ -157,14 +164,56 @@ void Collective::write_on_board(Board& board, const schedule::Call& phase, std::
 
 void Collective::write_last_phase() { write_on_board(room->board(), *phases_.after, *turn_ + 1, elements.output); }
 
+/// Where its buffers lie.
+void Collective::tell_on_board(Board& board, Instant now) {
+  mapped->write_letter();
+  meeting_ = mapped->exchange_on_boards();
+  on_board_.emplace(board, meeting_,
+                    BoardCall::Buffers{.input = mapped->own_letter().data(), .output = mapped->letters().data()},
+                    *turn_, number, digest);
+  sit_down(now);
+}
+
+/// True: the round is a meeting on boards, and it has come there.
+bool Collective::begin_meeting(Instant now) {
+  if (is_telling_ || schedule.round(round_)[0].action != Action::kMeet) return false;
+  if (base::planted(base::Planted::kMeetingMissed)) return false;
+  meeting_ = {.rank = meeting_.rank, .size = meeting_.size};
+  on_board_.emplace(room->board(), meeting_, BoardCall::Buffers(), *turn_ + met_, number, digest);
+  sit_down(now);
+  return true;
+}
+
 /// It is in a phase on boards. The room looks at it until that is over.
 void Collective::sit_down(Instant now) {
   look(now);
   if (!is_over_ && on_board_ && !std::exchange(is_seated_, true)) room->wait_for(*this);
 }
 
-/// The phase is over. True: the next one is on boards, too. False: it goes by messages, or has ended.
+/// The phase is over.
+void Collective::stand_up() {
+  on_board_.reset();
+  if (std::exchange(is_seated_, false)) room->rest(*this);
+}
+
+/// All mates have told where their buffers lie, or met.
+void Collective::go_on_from_meeting(Instant now) {
+  room->finish(*turn_ + met_, now);
+  stand_up();
+  if (met_++ > 0) {
+    ++round_;
+  } else if (!decide_mapped(now)) {
+    return;
+  }
+  go_on(now);
+}
+
+/// The phase is over. True: the next one is on boards, too. False: it has gone on, mostly by messages, or has ended.
 bool Collective::go_on_from_board(Instant now) {
+  if (meeting_.size > 1) {
+    go_on_from_meeting(now);
+    return false;
+  }
   const bool was_last = on_board_->turn() != *turn_;
   const bool has_messages = !was_last && schedule.rounds() > 0 && !base::planted(base::Planted::kHostAlone);
   if (was_last || (!has_messages && !phases_.after)) {
@@ -176,9 +225,7 @@ bool Collective::go_on_from_board(Instant now) {
     write_last_phase();
     return true;
   }
-  on_board_.reset();
-  if (std::exchange(is_seated_, false)) room->rest(*this);
-  room->note_messages();
+  stand_up();
   go_on(now);
   return false;
 }
@@ -219,23 +266,40 @@ bool Collective::take_scratch(Instant now) {
   return false;
 }
 
-/// All ranks have told where their buffers, or boards, lie. False: it has failed, or goes by boards.
+/// All mates have told, by messages, where their buffers or boards lie. False: it has failed, or goes by boards.
 bool Collective::decide(Instant now) {
+  const bool are_own = letters_ == mapped.get();
+  is_telling_ = false;
+  round_ = 0;
+  exchange_ = {};
+  return are_own ? decide_mapped(now) : decide_boards(now);
+}
+
+bool Collective::decide_boards(Instant now) {
   std::uint64_t turn = 0;
-  const Result<bool> decided = room == nullptr ? mapped->decide() : room->decide(&turn);
+  const Result<bool> decided = room->decide(&turn);
   if (!decided) {
     fail(Status(decided.error().code(), title() + ": " + std::string(decided.error().message())), now);
     return false;
   }
-  is_telling_ = false;
-  round_ = 0;
-  exchange_ = {};
-  if (*decided && room != nullptr) {
+  if (*decided) {
     begin_on_board(room->board(), turn, now);
     return false;
   }
+  if (mapped == nullptr) return goes_by_schedule(now);
+  mapped->write_letter();
+  tell(*mapped);
+  return true;
+}
+
+bool Collective::decide_mapped(Instant now) {
+  const Result<bool> decided = mapped->decide();
+  if (!decided) {
+    fail(Status(decided.error().code(), title() + ": " + std::string(decided.error().message())), now);
+    return false;
+  }
   if (*decided) {
-    schedule = mapped->schedule(model);
+    schedule = mapped->schedule(model, turn_ ? schedule::Meetings::kBySteps : schedule::Meetings::kByMessages);
     return take_scratch(now);
   }
   mapped.reset();
@@ -269,6 +333,7 @@ void Collective::begin_round(Instant now) {
     }
   }
   pending_ = sends_.size() + receives_.size();
+  if (turn_ && pending_ > 0) room->note_messages();
   is_begun_ = true;
   // The ends of these are noted, and acted upon by `go_on`: nothing here is begun anew meanwhile.
   for (Receive& receive : receives_) mailbox->start(receive, Instant::max(), now);
@@ -325,6 +390,7 @@ void Collective::act(const schedule::Step& step) {
     case Action::kReceive:
     case Action::kRead:
     case Action::kCombineRead:
+    case Action::kMeet:
       break;
   }
 }
@@ -392,6 +458,7 @@ bool Collective::read_some(std::span<const schedule::Step> steps, std::uint64_t*
 
 void Collective::go_on_later() {
   is_waiting_ = true;
+  if (turn_) room->note_messages();  // Whoever looks at boards lets the lane turn.
   mailbox->run_later([this, keep = self](Instant now) {
     is_waiting_ = false;
     go_on(now);
@@ -422,6 +489,7 @@ void Collective::go_on(Instant now) {
       write_last_phase();
       return sit_down(now);
     }
+    if (begin_meeting(now)) return;
     begin_round(now);
   }
 }

@@ -58,7 +58,8 @@ class Collective final : public Operation, public Listener, public BoardUser {
   schedule::Algorithm taken = schedule::Algorithm::kDirect;
   /// The ranks may read each other's buffers, and tell each other first whether they do. Else they go by `schedule`.
   std::unique_ptr<MappedCall> mapped;
-  /// It may go by boards, as `call`, where there are mates. Else it gets a schedule, as the model says.
+  /// Where there are mates it may go by boards, as `call`, or meet there, if `mapped`. Else it gets a schedule, as the
+  /// model says.
   BoardRoom* room = nullptr;
   schedule::Call call;
   schedule::CostModel model;
@@ -100,7 +101,7 @@ class Collective final : public Operation, public Listener, public BoardUser {
 
   // For the room.
   void begin_to_tell(MappedCall& letters, Instant now) override;
-  std::uint64_t turns() const override { return call.hosts.empty() ? 1 : schedule::kTurnsInHosts; }
+  std::uint64_t turns() const override { return turns_; }
   void begin_on_board(Board& board, std::uint64_t turn, Instant now) override;
   void begin_by_messages(Instant now) override;
   bool look(Instant now) override;
@@ -113,14 +114,21 @@ class Collective final : public Operation, public Listener, public BoardUser {
   bool take_scratch(Instant now);
   std::size_t rounds() const;
   void begin_round(Instant now);
+  void tell(MappedCall& letters);
   bool decide(Instant now);
+  bool decide_boards(Instant now);
+  bool decide_mapped(Instant now);
   bool goes_by_schedule(Instant now);
   void make_schedule();
   bool has_buffers_for_boards() const;
   void write_on_board(Board& board, const schedule::Call& phase, std::uint64_t turn, std::byte* output);
   void write_last_phase();
+  void tell_on_board(Board& board, Instant now);
+  bool begin_meeting(Instant now);
   void sit_down(Instant now);
+  void stand_up();
   bool go_on_from_board(Instant now);
+  void go_on_from_meeting(Instant now);
   bool act_on_round(Instant now);
   bool read_some(std::span<const schedule::Step> steps, std::uint64_t* budget, Instant now);
   const std::byte* there(const schedule::Step& step) const;
@@ -134,7 +142,10 @@ class Collective final : public Operation, public Listener, public BoardUser {
 
   std::unique_ptr<std::byte[]> scratch_;
   schedule::BoardsInHosts phases_;     ///< Of several hosts, on boards. What goes between is in `schedule`.
-  std::optional<std::uint64_t> turn_;  ///< The first one, if it goes by boards.
+  std::optional<std::uint64_t> turn_;  ///< The first one, if it goes by boards,
+  std::uint64_t turns_ = 0;            ///< and how many it takes.
+  schedule::Call meeting_;             ///< Where it is mapped, and meets on boards: what is there now.
+  std::uint64_t met_ = 0;              ///< Turns that are behind it.
   std::optional<BoardCall> on_board_;  ///< While it is in a phase there.
   bool is_seated_ = false;             ///< The room looks at it.
   MappedCall* letters_ = nullptr;

@@ -97,6 +97,8 @@ CollectiveMaker::Made CollectiveMaker::build(CollectiveCall call, const Collecti
     made->algorithm = otherwise.algorithm;
     made->schedule = std::move(otherwise.schedule);
     made->mapped = site_.map(call);
+    made->room = site_.room();
+    made->call = what;
     made->read_at_once = site_.read_at_once;
   } else {
     made->schedule = schedule::make_schedule(what, algorithm, site_.model);

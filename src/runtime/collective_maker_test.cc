@@ -94,16 +94,17 @@ TEST_F(CollectiveMakerTest, BoardsAndMappedMemoryAreForRanksThatShareHosts) {
   EXPECT_EQ(rooms_, 1);
   (void)maker_.make(all_reduce(1 << 22), {}).value();
   EXPECT_EQ(mapped_, 1);
+  EXPECT_EQ(rooms_, 2) << "they meet on boards";
   maker_.know_hosts({7, 9, 7});
   EXPECT_EQ(maker_.hosts(), (std::vector<std::uint32_t>{0, 1, 0}));
   (void)maker_.make(all_reduce(1), {}).value();
   (void)maker_.make(all_reduce(1 << 22), {}).value();
-  EXPECT_EQ(rooms_, 2) << "ranks 0 and 2 have boards";
+  EXPECT_EQ(rooms_, 3) << "ranks 0 and 2 have boards";
   EXPECT_EQ(mapped_, 1) << "hosts are not even";
   maker_.know_hosts({7, 8, 9});
   (void)maker_.make(all_reduce(1), {}).value();
   (void)maker_.make(all_reduce(1 << 22), {}).value();
-  EXPECT_EQ(rooms_ + mapped_, 3);
+  EXPECT_EQ(rooms_ + mapped_, 4);
 }
 
 TEST_F(CollectiveMakerTest, ABucketTakesWhatFits) {

@@ -106,6 +106,13 @@ schedule::Schedule MappedCall::exchange() const {
   return made;
 }
 
+schedule::Call MappedCall::exchange_on_boards() const {
+  return {.operation = What::kAllGather,
+          .rank = place_of(call_.rank),
+          .size = static_cast<std::uint32_t>(mates_.size()),
+          .counts = std::vector<std::uint64_t>(mates_.size(), wire::kBufferLetterSize)};
+}
+
 std::uint64_t MappedCall::own_regions() const {
   Digest digest;
   digest.add(static_cast<std::uint64_t>(call_.operation));

@@ -51,12 +51,14 @@ class MappedCall {
   void write_letter();
   std::span<const std::byte> own_letter() const { return own_; }
   std::span<std::byte> letters() { return letters_; }
+  /// The same exchange as one collective of the mates on boards: of bytes, from `own_letter` to `letters`.
+  schedule::Call exchange_on_boards() const;
   /// Once all letters are there. True: all mates go by `schedule`.
   Result<bool> decide();
-  schedule::Schedule schedule(const schedule::CostModel& model) const {
+  schedule::Schedule schedule(const schedule::CostModel& model, schedule::Meetings meetings) const {
     const bool is_one_host = call_.hosts.empty();
     return schedule::make_schedule(
-        call_, is_one_host ? schedule::Algorithm::kMapped : schedule::Algorithm::kMappedInHosts, model);
+        call_, is_one_host ? schedule::Algorithm::kMapped : schedule::Algorithm::kMappedInHosts, model, meetings);
   }
   /// The others' memory is held open no more: see View::let_go.
   void let_go();

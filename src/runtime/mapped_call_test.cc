@@ -141,7 +141,7 @@ TEST_F(MappedCallTest, EachOperationLendsWhatItsScheduleReads) {
     begin(operation);
     ASSERT_EQ(decided(), true) << to_string(operation);
     for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
-      const schedule::Schedule schedule = calls_[rank]->schedule({});
+      const schedule::Schedule schedule = calls_[rank]->schedule({}, schedule::Meetings::kByMessages);
       for (std::size_t i = 0; i < schedule.rounds(); ++i) {
         for (const schedule::Step& step : schedule.round(i)) {
           const bool reads = step.there.count > 0;

@@ -959,6 +959,7 @@ void WorldCore::open_collectives() {
 /// With memory for this rank's board from the first collective on that may go by boards. Without, all go by messages.
 BoardRoom* WorldCore::board_room() {
   std::call_once(has_board_, [this] {
+    if (room_->size() < 2) return;  // Nobody would read it.
     Result<BoardShelf::Memory> memory = seat_->boards().take();
     if (!memory) return;
     static_cast<void>(agent::inner::under_lane(

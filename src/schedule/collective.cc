@@ -175,24 +175,37 @@ bool goes_by_trees(const Call& call) {
   return call.operation == Operation::kAllGather || call.operation == Operation::kReduceScatter;
 }
 
-/// Rounds, and elements sent, combined and read by the rank that has most to do.
+/// Rounds, elements sent, combined and read, and boards that are waited for, by the rank that has most to do.
 struct Work {
-  double messages = 0, moved = 0, combined = 0, read = 0;
+  double messages = 0, moved = 0, combined = 0, read = 0, boards = 0;
 };
 
-/// To tell where buffers lie is a meeting, too.
+/// Of so many ranks of one host, of which each tells something small to all others: on boards, which are open from one
+/// of the first calls on. To tell where buffers lie is a meeting, too.
+Work work_of_meetings(double meetings, const Call& call, std::uint32_t ranks) {
+  constexpr double kLookUp = 1.25;  // Rounds of messages, in the time that each rank takes to find all others' buffers.
+  const double by_messages = messages_to_meet(ranks);
+  if (!call.may_use_boards || ranks > kBoardRanksMax) return {.messages = meetings * by_messages};
+  return {.messages = kLookUp * by_messages, .boards = meetings * (ranks - 1)};
+}
+
 Work work_of_mapped(const Call& call, double count) {
-  const double meeting = messages_to_meet(call.size), share = count * (call.size - 1) / call.size;
+  const double share = count * (call.size - 1) / call.size;
+  Work work = work_of_meetings(call.operation == Operation::kAllReduce ? 4 : 3, call, call.size);
   switch (call.operation) {
     case Operation::kAllReduce:
-      return {4 * meeting, 0, share, share};
+      work.combined = work.read = share;
+      break;
     case Operation::kReduceScatter:
-      return {3 * meeting, 0, share, 0};
+      work.combined = share;
+      break;
     case Operation::kAllGather:
-      return {3 * meeting, 0, 0, share};
+      work.read = share;
+      break;
     default:
-      return {3 * meeting, 0, 0, count};
+      work.read = count;
   }
+  return work;
 }
 
 Work work_of(const Call& call, Algorithm algorithm) {
@@ -241,7 +254,8 @@ Work work_of(const Call& call, Algorithm algorithm) {
 
 double cost_of(const Work& work, double element_bytes, const CostModel& model) {
   return work.messages * model.message_ns + work.moved * element_bytes * model.byte_ns +
-         work.combined * element_bytes * model.combined_byte_ns + work.read * element_bytes * model.read_byte_ns;
+         work.combined * element_bytes * model.combined_byte_ns + work.read * element_bytes * model.read_byte_ns +
+         work.boards * model.board_ns;
 }
 
 double cost_of_boards(const Call& call, const CostModel& model) {
@@ -308,26 +322,27 @@ double cost_of_boards_in_hosts(const Call& call, const CostModel& model) {
   }
 }
 
-/// To tell where buffers lie is a meeting, too.
 double cost_of_mapped_in_hosts(const Call& call, const CostModel& model) {
   const Hosts hosts(call.hosts, 0, call.root);
   const std::uint64_t count = goes_by_trees(call) ? total(call.counts) : call.count;
   const double ranks = hosts.ranks_max(), bytes = static_cast<double>(count * call.element_bytes);
   const double share = bytes * (ranks - 1) / ranks;
-  const double meeting = messages_to_meet(hosts.ranks_max()) * model.message_ns;
+  const auto meetings = [&](double number) {
+    return cost_of(work_of_meetings(number, call, hosts.ranks_max()), call.element_bytes, model);
+  };
   const double combined = share * (model.read_byte_ns + model.combined_byte_ns);
   const auto trees = [&](bool combines) {
     return cost_of_pat(Grid(call.hosts, call.size), bytes / call.size, combines, model, PatLevels::kBetweenHosts);
   };
   switch (call.operation) {
     case Operation::kBroadcast:
-      return 4 * meeting + bytes * model.read_byte_ns + cost_between(hosts, call.count, 1, call, model);
+      return meetings(4) + bytes * model.read_byte_ns + cost_between(hosts, call.count, 1, call, model);
     case Operation::kAllGather:
-      return 4 * meeting + share * model.read_byte_ns + trees(false);
+      return meetings(4) + share * model.read_byte_ns + trees(false);
     case Operation::kReduceScatter:
-      return 3 * meeting + combined + trees(true);
+      return meetings(3) + combined + trees(true);
     default:
-      return 4 * meeting + combined + share * model.read_byte_ns +
+      return meetings(4) + combined + share * model.read_byte_ns +
              cost_between(hosts, slice_of(hosts, call.count), hosts.ranks_max(), call, model);
   }
 }
@@ -568,9 +583,9 @@ std::uint64_t bytes_on_board(const Call& call, std::uint32_t rank) {
   return count * call.element_bytes;
 }
 
-Schedule make_schedule(const Call& call, Algorithm algorithm, const CostModel& model) {
+Schedule make_schedule(const Call& call, Algorithm algorithm, const CostModel& model, Meetings meetings) {
   HAWSER_ASSERT(call.size > 0 && call.rank < call.size && call.root < call.size, "ranks are those of the world");
-  Schedule schedule;
+  Schedule schedule(meetings);
   const Members me = Members::all(call.rank, call.size);
   switch (call.operation) {
     case Operation::kBarrier:

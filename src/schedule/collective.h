@@ -107,6 +107,9 @@ ByMessages by_messages(const Call& call, Algorithm algorithm, const CostModel& m
 /// The algorithm of that name, as `to_string` gives it.
 std::optional<Algorithm> algorithm_named(std::string_view name);
 /// What this rank does. The algorithm is one of the choices. On each of two levels it goes by what the model says.
-Schedule make_schedule(const Call& call, Algorithm algorithm, const CostModel& model = {});
+Schedule make_schedule(const Call& call, Algorithm algorithm, const CostModel& model = {},
+                       Meetings meetings = Meetings::kByMessages);
+/// The most meetings of a schedule that reads what others map.
+inline constexpr std::uint64_t kMeetingsMax = 3;
 
 }  // namespace hawser::schedule

@@ -29,11 +29,13 @@ constexpr std::uint32_t kSizes = 65;
 struct Case {
   Call call;
   Algorithm algorithm = Algorithm::kDirect;
-  bool is_mixed = false;  ///< On every second host the ranks cannot map, and go by messages.
+  bool is_mixed = false;    ///< On every second host the ranks cannot map, and go by messages.
+  bool has_boards = false;  ///< Ranks of one host meet by steps, if they can map.
   std::string name() const {
     return std::string(to_string(call.operation)) + " by " + std::string(to_string(algorithm)) + ", " +
            std::to_string(call.size) + " ranks, root " + std::to_string(call.root) + ", " + std::to_string(call.count) +
-           " elements" + (call.commutes ? "" : ", ordered") + (call.has_input_in_output ? ", in place" : "");
+           " elements" + (call.commutes ? "" : ", ordered") + (call.has_input_in_output ? ", in place" : "") +
+           (has_boards ? ", with boards" : "");
   }
 };
 
@@ -184,8 +186,10 @@ void check(const Case& all, std::uint64_t seed) {
   for (std::uint32_t rank = 0; rank < call.size; ++rank) {
     RankState& state = ranks[rank];
     const bool cannot_map = all.is_mixed && call.hosts[rank] % 2 == 0;
+    const Meetings meetings = all.has_boards ? Meetings::kBySteps : Meetings::kByMessages;
     state.schedule = cannot_map ? by_messages(for_rank(all, rank), all.algorithm, {}).schedule
-                                : make_schedule(for_rank(all, rank), all.algorithm);
+                                : make_schedule(for_rank(all, rank), all.algorithm, {}, meetings);
+    if (!call.hosts.empty()) state.host = call.hosts[rank];
     state.input = reference.input(rank);
     state.output.resize(expected[rank].size());
     if (call.operation == Operation::kBroadcast && rank == call.root) state.output = expected[rank];
@@ -216,7 +220,10 @@ void check_all_algorithms(Call call) {
     ASSERT_FALSE(all.empty());
     call.may_be_mapped = true;
     for (const Choice& choice : choices(call, CostModel())) {
-      if (choice.algorithm == Algorithm::kMapped) check({call, choice.algorithm}, call.size);
+      if (choice.algorithm != Algorithm::kMapped) continue;
+      for (const bool has_boards : {false, true}) {
+        check({.call = call, .algorithm = choice.algorithm, .has_boards = has_boards}, call.size);
+      }
     }
     call.may_be_mapped = false;
     for (const Choice& choice : all) check({call, choice.algorithm}, call.size);
@@ -242,6 +249,14 @@ std::vector<std::vector<std::uint32_t>> placements(std::uint32_t size) {
   return all;
 }
 
+void check_mapped_in_hosts(const Call& call) {
+  for (const bool is_mixed : {false, true}) {
+    for (const bool has_boards : {false, true}) {
+      check({call, Algorithm::kMappedInHosts, is_mixed, has_boards}, call.size);
+    }
+  }
+}
+
 void check_two_levels(Call call) {
   for (call.hosts = {}; auto& hosts : placements(call.size)) {
     if (!Hosts::has_levels(hosts)) continue;
@@ -250,9 +265,7 @@ void check_two_levels(Call call) {
     check({call, Algorithm::kBoardsInHosts}, call.size);  // As where no boards are open.
     call.may_be_mapped = true;
     for (const Choice& choice : choices(call, CostModel())) {
-      if (choice.algorithm != Algorithm::kMappedInHosts) continue;
-      check({call, choice.algorithm}, call.size);
-      check({call, choice.algorithm, true}, call.size);
+      if (choice.algorithm == Algorithm::kMappedInHosts) check_mapped_in_hosts(call);
     }
     call.may_be_mapped = false;
   }
@@ -278,8 +291,7 @@ void check_pat(Call call) {
       call.element_bytes = bytes;
       check({call, Algorithm::kPat}, call.size);
       if (hosts.empty()) continue;
-      check({call, Algorithm::kMappedInHosts}, call.size);
-      check({call, Algorithm::kMappedInHosts, true}, call.size);
+      check_mapped_in_hosts(call);
     }
   }
 }

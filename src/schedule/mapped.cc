@@ -24,6 +24,7 @@ double messages_to_meet(std::uint32_t size) {
 }
 
 void meet(Schedule& schedule, const Members& me) {
+  if (schedule.meetings() == Meetings::kBySteps) return schedule.meet();
   if (!meets_at_once(me.size)) return barrier_dissemination(schedule, me);
   for (std::uint32_t distance = 1; distance < me.size; ++distance) {
     schedule.send_nothing(me.after(distance));

@@ -3,7 +3,7 @@
 // Collectives of ranks that read each other's buffers where they lie. All have told where that is when these begin.
 // A rank stores into its own output only.
 //
-// Between two ranks each step is one of three, and messages keep them apart: all have what they combine, all have read,
+// Between two ranks each step is one of three, and meetings keep them apart: all have what they combine, all have read,
 // and all have heard that. The last is what makes a result count: a rank that says it had not ended, nor given its
 // buffers back, when the others had read them. A rank that fails before says nothing, and so the others fail, too.
 
@@ -29,7 +29,7 @@ void broadcast_mapped(Schedule& schedule, const Members& me, Slice data);
 
 /// Each member's `bytes` elements of input come to all members' output, in the order of their numbers.
 void tell_all(Schedule& schedule, const Members& me, std::uint64_t bytes);
-/// Returns once all members have come here.
+/// Returns once all members have come here. Where meetings are steps, the members are all ranks of this host.
 void meet(Schedule& schedule, const Members& me);
 /// As long as it takes so many messages one after another.
 double messages_to_meet(std::uint32_t size);

@@ -44,6 +44,8 @@ struct RankState {
   std::size_t received = 0;  ///< Receives of this round that came.
   std::size_t acted = 0;     ///< Steps of this round that were looked at since.
   bool has_sent = false;
+  std::uint32_t host = 0;  ///< Meetings are of ranks of one host.
+  std::uint32_t met = 0;   ///< Meetings that it came to.
 
   Array& of(Buffer buffer) {
     if (buffer == Buffer::kScratch) return scratch;
@@ -122,6 +124,7 @@ class InMemory {
       ++rank.received;
       return true;
     }
+    if (!steps.empty() && steps[0].action == Action::kMeet && !is_met(rank, steps)) return false;
     if (rank.acted < steps.size()) {
       act(rank, steps[rank.acted++]);
       return true;
@@ -133,8 +136,19 @@ class InMemory {
     return true;
   }
 
+  /// All of the host have come to this meeting.
+  bool is_met(RankState& rank, std::span<const Step> steps) {
+    is_good_ = is_good_ && steps.size() == 1;
+    if (rank.acted == 0) {
+      rank.acted = 1;
+      ++rank.met;
+    }
+    return std::ranges::all_of(ranks_,
+                               [&](const RankState& each) { return each.host != rank.host || each.met >= rank.met; });
+  }
+
   void act(RankState& rank, const Step& step) {
-    if (step.action == Action::kSend || step.action == Action::kReceive) return;
+    if (step.action == Action::kSend || step.action == Action::kReceive || step.action == Action::kMeet) return;
     if (step.action == Action::kRead || step.action == Action::kCombineRead) return act_there(rank, step);
     const auto from = at(rank, step.from), to = at(rank, step.to);
     is_good_ = is_good_ && from.size() == to.size();

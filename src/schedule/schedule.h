@@ -9,7 +9,7 @@
 // with the size with which it was sent.
 //
 // Where all ranks map each other's buffers a step may also read another rank's, while that rank leaves them as they
-// are: the schedule sees to that by messages.
+// are: the schedule sees to that by meetings.
 //
 // Thread rule: any thread; values.
 
@@ -38,7 +38,11 @@ enum class Action : std::uint8_t {
   kCombineBefore,  ///< to = from op to
   kRead,           ///< `there`, of `peer`, into `to`.
   kCombineRead,    ///< to = from op `there`, of `peer`; `to` may be `from`.
+  kMeet,           ///< Returns once all ranks of this host have come to it. Alone in its round.
 };
+
+/// How ranks of one host meet: by messages without bytes, or by a step that leaves it to who runs the schedule.
+enum class Meetings : std::uint8_t { kByMessages, kBySteps };
 
 struct Step {
   Action action = Action::kCopy;
@@ -49,6 +53,10 @@ struct Step {
 
 class Schedule {
  public:
+  Schedule() = default;
+  explicit Schedule(Meetings meetings) : meetings_(meetings) {}
+
+  Meetings meetings() const { return meetings_; }
   void send(std::uint32_t peer, Slice from) { add({Action::kSend, peer, from, {}}); }
   void receive(std::uint32_t peer, Slice to) { add({Action::kReceive, peer, {}, to}); }
   void copy(Slice from, Slice to) { add({Action::kCopy, 0, from, to}); }
@@ -61,6 +69,12 @@ class Schedule {
   /// Sends that carry nothing but that they came.
   void send_nothing(std::uint32_t peer) { steps_.push_back({Action::kSend, peer, {}, {}}); }
   void receive_nothing(std::uint32_t peer) { steps_.push_back({Action::kReceive, peer, {}, {}}); }
+  /// A round of its own. Only of meetings by steps.
+  void meet() {
+    end_round();
+    steps_.push_back({Action::kMeet, 0, {}, {}});
+    end_round();
+  }
   /// What follows belongs to the next round.
   void end_round();
   /// Scratch of so many elements, beside what was asked for. Gives its first place.
@@ -75,6 +89,7 @@ class Schedule {
   void add(const Step& step);
   std::size_t last_end() const { return ends_.empty() ? 0 : ends_.back(); }
 
+  Meetings meetings_ = Meetings::kByMessages;
   std::vector<Step> steps_;
   std::vector<std::size_t> ends_;
   std::uint64_t scratch_ = 0;

@@ -59,7 +59,7 @@ void Stage::open(Actor& actor) {
   constexpr double kNever = schedule::kCallNsMax, kAlways = 1e-6;
   schedule::CostModel costs{.board_ns = settings_.boards ? kAlways : kNever};
   if (settings_.maps) {  // Mapped is the cheapest.
-    costs = {.message_ns = kAlways, .combined_byte_ns = kAlways, .read_byte_ns = kAlways, .board_ns = kNever};
+    costs = {.message_ns = kAlways, .combined_byte_ns = kAlways, .read_byte_ns = kAlways, .board_ns = kAlways};
     hooks.read_at_once = 64;  // So that faults come while a rank reads.
   }
   if (actor.number == 0) hooks.told_costs = costs;  // The others hear of it when they enter.

@@ -105,6 +105,15 @@ class BoardRings : public testing::Test {
     EXPECT_LE(lane(0).rings() + lane(1).rings() - before, 2 * (kCalls / kCallsPerRing + lingers * kRingsPerLinger));
   }
 
+  /// All messages that ranks have sent.
+  std::uint64_t messages() const {
+    std::uint64_t all = 0;
+    for (const auto& core : cores_) {
+      for (const PathCounters& path : core->agent().counters().paths) all += path.messages_out;
+    }
+    return all;
+  }
+
   /// Both ranks call collectives, and nothing else, until rank 1 has answered a call of rank 0. False: it has not.
   bool is_answered_meanwhile(bool waits) {
     constexpr std::uint64_t kCallsMax = 2'000'000;
@@ -119,7 +128,8 @@ class BoardRings : public testing::Test {
     return asked.done() && asked.wait(0s).ok();
   }
 
-  std::optional<Driver> driver_;  ///< Outlives the ranks.
+  static constexpr Duration kPollsAtLeast = 100us;  ///< Before a rank asks for a bell.
+  std::optional<Driver> driver_;                    ///< Outlives the ranks.
   std::vector<std::shared_ptr<WorldCore>> cores_;
 };
 
@@ -131,6 +141,36 @@ TEST_F(BoardRings, CallsInALoopDoNotWakeTheDriver) {
 TEST_F(BoardRings, CallsThatWaitDoNotWakeTheDriver) {
   open(2);
   expect_few_rings(true);
+}
+
+// What ranks send then are bells for those that polled in vain and sleep. Four meetings by messages would take eight.
+TEST_F(BoardRings, RanksThatReadEachOthersMemoryMeetOnBoards) {
+  constexpr std::uint64_t kCalls = 1000, kCount = 64 * 1024;
+  open(2);
+  std::vector<Region> regions;
+  for (const auto& core : cores_) regions.push_back(core->agent().allocate({.size = kCount}).value());
+  std::atomic<bool> is_mapped = false;  // The last one.
+  const auto call = [&](std::size_t rank) {
+    void* const data = regions[rank].bytes().data();
+    Request request = cores_[rank]->collective(
+        {.call = {.operation = schedule::Operation::kAllReduce, .count = kCount, .has_input_in_output = true},
+         .input = data,
+         .output = data,
+         .type = DataType::kUInt8,
+         .op = ReduceOp::kOr},
+        {});
+    ASSERT_TRUE(request.wait(60s).ok());
+    is_mapped = request.algorithm() == "mapped";
+  };
+  for (int i = 0; i < 4; ++i) on_all(call);  // By messages, until they have mapped each other's memory.
+  const std::uint64_t before = messages();
+  const Instant start = Clock::steady().now();
+  on_all([&](std::size_t rank) {
+    for (std::uint64_t i = 0; i < kCalls; ++i) call(rank);
+  });
+  EXPECT_TRUE(is_mapped);
+  const auto sleeps = static_cast<std::uint64_t>((Clock::steady().now() - start) / kPollsAtLeast);
+  EXPECT_LE(messages() - before, kCalls + 2 * sleeps);
 }
 
 // Nobody drives the agents: the calls themselves have to turn the lane.

@@ -22,6 +22,7 @@ inline constexpr PlantedBug kPlantedBugs[] = {
     {Planted::kPartEndsReceive, "part_ends_receive", sim::Mode::kStream, {"torn", "other bytes"}},
     {Planted::kMappedUnconfirmed, "mapped_unconfirmed", sim::Mode::kMapped, {"other bytes"}, 1500},
     {Planted::kMappedUnknowing, "mapped_unknowing", sim::Mode::kMapped, {"the path has ended by which"}},
+    {Planted::kMeetingMissed, "meeting_missed", sim::Mode::kMapped, {"other bytes"}},
     {Planted::kBoardSlotTaken, "board_slot_taken", sim::Mode::kMapped, {"is of no collective of this world"}},
     {Planted::kBoardAsksOnce, "board_asks_once", sim::Mode::kMapped, {"though nothing held it up"}},
     {Planted::kBoardDigestUnread,

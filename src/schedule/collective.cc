@@ -322,27 +322,27 @@ double cost_of_boards_in_hosts(const Call& call, const CostModel& model) {
   }
 }
 
+/// To tell where buffers lie is a meeting, too.
 double cost_of_mapped_in_hosts(const Call& call, const CostModel& model) {
   const Hosts hosts(call.hosts, 0, call.root);
   const std::uint64_t count = goes_by_trees(call) ? total(call.counts) : call.count;
   const double ranks = hosts.ranks_max(), bytes = static_cast<double>(count * call.element_bytes);
   const double share = bytes * (ranks - 1) / ranks;
-  const auto meetings = [&](double number) {
-    return cost_of(work_of_meetings(number, call, hosts.ranks_max()), call.element_bytes, model);
-  };
+  // On boards, too: ranks come to these when messages of other hosts have come, so most of the time they sleep before.
+  const double meeting = messages_to_meet(hosts.ranks_max()) * model.message_ns;
   const double combined = share * (model.read_byte_ns + model.combined_byte_ns);
   const auto trees = [&](bool combines) {
     return cost_of_pat(Grid(call.hosts, call.size), bytes / call.size, combines, model, PatLevels::kBetweenHosts);
   };
   switch (call.operation) {
     case Operation::kBroadcast:
-      return meetings(4) + bytes * model.read_byte_ns + cost_between(hosts, call.count, 1, call, model);
+      return 4 * meeting + bytes * model.read_byte_ns + cost_between(hosts, call.count, 1, call, model);
     case Operation::kAllGather:
-      return meetings(4) + share * model.read_byte_ns + trees(false);
+      return 4 * meeting + share * model.read_byte_ns + trees(false);
     case Operation::kReduceScatter:
-      return meetings(3) + combined + trees(true);
+      return 3 * meeting + combined + trees(true);
     default:
-      return meetings(4) + combined + share * model.read_byte_ns +
+      return 4 * meeting + combined + share * model.read_byte_ns +
              cost_between(hosts, slice_of(hosts, call.count), hosts.ranks_max(), call, model);
   }
 }

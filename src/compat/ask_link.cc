@@ -18,27 +18,28 @@ constexpr std::size_t kPiece = 65536;
 /// Of a listener that is not trusted yet: a welcome, a proof, or why it refuses.
 constexpr std::size_t kGreetingMax = 4096;
 
-bool is_passing(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
-
 Status lost(std::string_view what, int error) {
   return base::errno_status(Code::kDisconnected, base::format("metadata by address: {}", what), error);
+}
+
+Channel open_channel(const base::SocketAddress& address, const Trust& trust) {
+  base::Fd fd(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd || !trust.is_secured(address)) return Channel(std::move(fd));
+  return {std::move(fd), *trust.desk, identity::Speaker::kOpener};
 }
 
 }  // namespace
 
 AskLink::AskLink(const base::SocketAddress& address, std::string_view question, Trust trust)
-    : address_(address),
-      question_(question),
-      trust_(trust),
-      fd_(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
-  if (!fd_) {
+    : address_(address), question_(question), trust_(trust), channel_(open_channel(address, trust)) {
+  if (fd() < 0) {
     end(base::errno_status("metadata by address: socket", errno));
-  } else if (::connect(fd_.get(), address_.get(), address_.size) != 0 && errno != EINPROGRESS) {
+  } else if (::connect(fd(), address_.get(), address_.size) != 0 && errno != EINPROGRESS) {
     end(lost(base::format("connecting to {}", where()), errno));
   }
 }
 
-short AskLink::events() const { return stage_ == Stage::kConnecting || !saying_.empty() ? POLLOUT : POLLIN; }
+short AskLink::events() const { return stage_ == Stage::kConnecting ? POLLOUT : channel_.events(!saying_.empty()); }
 
 void AskLink::move_on() {
   if (outcome_) return;
@@ -49,7 +50,7 @@ void AskLink::move_on() {
 bool AskLink::connected() {
   int error = 0;
   socklen_t size = sizeof error;
-  if (::getsockopt(fd_.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
+  if (::getsockopt(fd(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
   if (error != 0) {
     end(lost(base::format("connecting to {}", where()), error));
     return false;
@@ -65,28 +66,25 @@ void AskLink::say(std::string_view what, Stage next) {
 
 bool AskLink::send() {
   while (!saying_.empty()) {
-    const ssize_t count = ::send(fd_.get(), saying_.data(), saying_.size(), MSG_NOSIGNAL);
-    if (count < 0) {
-      if (!is_passing(errno)) end(lost(base::format("sending to {}", where()), errno));
-      return false;
-    }
-    saying_.remove_prefix(static_cast<std::size_t>(count));
+    const Result<std::size_t> count = channel_.send(saying_);
+    if (!count) fail("sending to", count.error());
+    if (!count || *count == 0) return false;
+    saying_.remove_prefix(*count);
   }
   return true;
 }
 
+void AskLink::fail(std::string_view doing, const Status& why) {
+  if (why.code() == Code::kDenied) return end(not_trusted(base::format("{} is refused", where())).because(why));
+  end(Status(why.code(), base::format("metadata by address: {} {}", doing, where())).because(why));
+}
+
 bool AskLink::receive() {
   std::array<char, kPiece> piece;
-  const ssize_t count = ::recv(fd_.get(), piece.data(), piece.size(), 0);
-  if (count < 0) {
-    if (!is_passing(errno)) end(lost(base::format("the answer of {}", where()), errno));
-    return false;
-  }
-  if (count == 0) {
-    end(Status(Code::kDisconnected, base::format("metadata by address: {} closed without an answer", where())));
-    return false;
-  }
-  received_.append(piece.data(), static_cast<std::size_t>(count));
+  const Result<std::size_t> count = channel_.receive(piece);
+  if (!count) fail("waiting for the answer of", count.error());
+  if (!count || *count == 0) return false;
+  received_.append(piece.data(), *count);
   Result<std::optional<Frame>> frame = decode_frame(received_);
   const std::optional<FrameHead> head = head_of(received_);
   if (frame && head && stage_ != Stage::kAnswer && head->name_size + head->body_size > kGreetingMax) {
@@ -111,13 +109,14 @@ void AskLink::on_frame(Frame frame) {
   end(Status(Code::kCorrupt, base::format("metadata by address: {} said something that does not come now", where())));
 }
 
-/// The listener holds its end of the connection by now, so the kernel knows whose it is.
+/// Under TLS it has proven itself. Else it holds its end of the connection by now, so the kernel knows whose that is.
 void AskLink::on_welcome(const Frame& welcome) {
   if (welcome.body.size() != 1 + kNonceBytes) {
     return end(Status(Code::kCorrupt, base::format("metadata by address: {} welcomes wrongly", where())));
   }
+  if (channel_.is_secured()) return say(question_, Stage::kAnswer);
   std::string why;
-  const base::FarEnd far_end = trust_.ask(fd_.get(), &why);
+  const base::FarEnd far_end = trust_.ask(fd(), &why);
   if (far_end == base::FarEnd::kNobody) {
     return end(Status(Code::kDisconnected, base::format("metadata by address: {} closed the connection", where())));
   }
@@ -131,7 +130,7 @@ void AskLink::on_welcome(const Frame& welcome) {
 
 Status AskLink::prove() {
   HAWSER_TRY_ASSIGN(const base::Id128 cookie, trust_.cookie());
-  HAWSER_TRY_ASSIGN(const Ends ends, ends_of(fd_.get(), Role::kAsker));
+  HAWSER_TRY_ASSIGN(const Ends ends, ends_of(fd(), Role::kAsker));
   proof_ =
       encode_frame({.kind = Frame::Kind::kProve, .body = nonces_.asker + vouch(cookie, Role::kAsker, nonces_, ends)});
   say(proof_, Stage::kProving);
@@ -140,7 +139,7 @@ Status AskLink::prove() {
 
 void AskLink::on_proven(const Frame& proven) {
   const Result<base::Id128> cookie = trust_.cookie();
-  const Result<Ends> ends = ends_of(fd_.get(), Role::kAsker);
+  const Result<Ends> ends = ends_of(fd(), Role::kAsker);
   if (!cookie || !ends || !is_vouch(proven.body, *cookie, Role::kListener, nonces_, *ends)) {
     return end(not_trusted("the listener cannot read this user's cookie"));
   }

@@ -12,7 +12,7 @@
 
 #include <hawser/status.h>
 #include "base/address.h"
-#include "base/fd.h"
+#include "compat/channel.h"
 #include "compat/frame.h"
 #include "compat/trust.h"
 #include "compat/vouch.h"
@@ -27,7 +27,7 @@ class AskLink {
   AskLink(const AskLink&) = delete;
   AskLink& operator=(const AskLink&) = delete;
 
-  int fd() const { return fd_.get(); }
+  int fd() const { return channel_.fd(); }
   /// What to poll for.
   short events() const;
   /// The socket is ready: goes on as far as it can.
@@ -45,6 +45,7 @@ class AskLink {
   bool connected();
   bool send();
   bool receive();
+  void fail(std::string_view doing, const Status& why);
   void on_frame(Frame frame);
   void on_welcome(const Frame& welcome);
   void on_proven(const Frame& proven);
@@ -55,7 +56,7 @@ class AskLink {
   const base::SocketAddress address_;
   const std::string_view question_;
   const Trust trust_;
-  base::Fd fd_;
+  Channel channel_;
   Stage stage_ = Stage::kConnecting;
   std::string_view saying_;  ///< What is left of the question, or of `proof_`.
   std::string proof_;

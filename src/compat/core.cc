@@ -99,7 +99,16 @@ void AgentCore::open_exporter(TelemetryExport what) {
 
 Status AgentCore::open_exchange() {
   Exchange::Setup setup{.name = name_, .directory = nullptr, .listen = {}, .log = log_};
-  setup.may_leave_host = options_.security == Security::kNone;
+  setup.everybody = options_.security == Security::kNone;
+  if (!options_.identity.folder.empty() && !setup.everybody) {
+    Result<std::unique_ptr<IdentityDesk>> desk = IdentityDesk::open({.agent = name_,
+                                                                     .folder = options_.identity.folder,
+                                                                     .names = options_.identity.names,
+                                                                     .period = options_.identity.look},
+                                                                    log_);
+    if (!desk) return refusal(NixlCode::kBackend, "create_agent", "the identity cannot be used", desk.status());
+    setup.desk = *std::move(desk);
+  }
   if (config_.listen_thread) setup.listen = config_.listen_port;
   if (!etcd_.endpoints.empty()) {
     Result<std::shared_ptr<Directory>> directory = hawser::etcd(etcd_);

@@ -44,10 +44,13 @@ bool Exchange::is_ours(std::string_view value) const {
 Result<std::unique_ptr<Exchange>> Exchange::open(Setup setup, Links links) {
   std::unique_ptr<Exchange> exchange(new Exchange(std::move(setup), std::move(links)));
   if (exchange->setup_.listen) {
-    const char* const host = exchange->setup_.may_leave_host ? "0.0.0.0" : "127.0.0.1";
+    const char* const host = exchange->may_leave_host() ? "0.0.0.0" : "127.0.0.1";
     Exchange* const self = exchange.get();
-    HAWSER_TRY_ASSIGN(exchange->listener_, Listener::open(host, *exchange->setup_.listen, exchange->trust(),
-                                                          [self](const Frame& f) { return self->answer(f); }));
+    HAWSER_TRY_ASSIGN(
+        exchange->listener_,
+        Listener::open(
+            host, *exchange->setup_.listen, exchange->trust(), [self](const Frame& f) { return self->answer(f); },
+            [self](const std::string& address, const Status& why) { self->on_refused(address, why); }));
   }
   HAWSER_TRY_ASSIGN(exchange->asks_,
                     Asks::open(exchange->trust(), [self = exchange.get()](const AskJob& job, Result<Frame> answer) {
@@ -86,10 +89,13 @@ Status Exchange::by_address(std::string_view call, std::string_view name, Frame 
   if (!address) {
     return refusal(NixlCode::kInvalidParam, call, base::format("'{}' is no IP address", *opt.ip_address));
   }
-  if (!setup_.may_leave_host && !base::is_loopback(*address)) {
+  if (!may_leave_host() && !base::is_loopback(*address)) {
     return refusal(NixlCode::kNotAllowed, call,
                    base::format("{} is beyond this host, and metadata holds keys", base::to_string(*address)))
-        .with_advice("set HAWSER_SECURITY=none to allow it");
+        .with_advice(
+            "give both agents an identity (HAWSER_IDENTITY, docs/security.md), or set HAWSER_SECURITY=none, which "
+            "gives "
+            "it to everybody who asks");
   }
   {
     base::MutexLock lock(mutex_);
@@ -196,6 +202,14 @@ void Exchange::forget(std::string_view name) {
 void Exchange::warn(const std::string& text) {
   const std::optional<std::uint64_t> held_back = gate_.pass(text, now());
   if (held_back) HAWSER_LOG(setup_.log, kWarn, "{}{}", text, base::LineGate::more(*held_back));
+}
+
+/// On the listener's thread. Strangers may go on and on, so one line stands for all of a second.
+void Exchange::on_refused(const std::string& address, const Status& why) {
+  const std::optional<std::uint64_t> held_back = gate_.pass("metadata by address: refused", now());
+  if (!held_back) return;
+  HAWSER_LOG(setup_.log, kWarn, "metadata by address: {} was refused: {}{}", address, why.to_string(),
+             base::LineGate::more(*held_back));
 }
 
 Frame Exchange::answer(const Frame& frame) {

@@ -62,7 +62,8 @@ class Exchange {
     std::string name;
     std::shared_ptr<Directory> directory;  ///< Null: only by address.
     std::optional<std::uint16_t> listen;   ///< The port.
-    bool may_leave_host = false;
+    bool everybody = false;                ///< Security `none`: metadata goes to everybody who asks.
+    std::shared_ptr<IdentityDesk> desk;    ///< The agent's identity; null: it has none.
     base::Logger log;
   };
 
@@ -108,12 +109,14 @@ class Exchange {
   Status by_address(std::string_view call, std::string_view name, Frame frame, const OptArgs& opt);
   void on_answer(const AskJob& job, Result<Frame> answer);
   Status need_directory(std::string_view call) const;
-  Trust trust() const { return {.everybody = setup_.may_leave_host}; }
+  Trust trust() const { return {.everybody = setup_.everybody, .desk = setup_.desk.get()}; }
+  bool may_leave_host() const { return setup_.everybody || setup_.desk != nullptr; }
   bool is_ours(std::string_view value) const;
   Status hand_in(Job job);
   Status too_much(std::string_view call) const HAWSER_REQUIRES(mutex_);
   std::optional<Job> next_job() HAWSER_REQUIRES(mutex_);
   void warn(const std::string& text);
+  void on_refused(const std::string& address, const Status& why);
   Frame answer(const Frame& frame);
   void run();
   void run_job(Job& job);

@@ -32,7 +32,7 @@ bool is_shortage(int error) { return error == EMFILE || error == ENFILE || error
 }  // namespace
 
 Result<std::unique_ptr<Listener>> Listener::open(const std::string& host, std::uint16_t port, Trust trust,
-                                                 Answer answer) {
+                                                 Answer answer, Refused refused) {
   HAWSER_TRY_ASSIGN(base::SocketAddress address, base::numeric_address({.host = host, .port = port}));
   base::Fd fd(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return base::errno_status("metadata by address: socket", errno);
@@ -46,11 +46,16 @@ Result<std::unique_ptr<Listener>> Listener::open(const std::string& host, std::u
   if (::getsockname(fd.get(), address.get(), &size) != 0) return base::errno_status(what, errno);
   HAWSER_TRY_ASSIGN(base::EventFd wake, base::EventFd::open());
   return std::unique_ptr<Listener>(
-      new Listener(std::move(fd), std::move(wake), address.port(), trust, std::move(answer)));
+      new Listener(std::move(fd), std::move(wake), address.port(), trust, std::move(answer), std::move(refused)));
 }
 
-Listener::Listener(base::Fd socket, base::EventFd wake, std::uint16_t port, Trust trust, Answer answer)
-    : socket_(std::move(socket)), wake_(std::move(wake)), port_(port), trust_(trust), answer_(std::move(answer)) {
+Listener::Listener(base::Fd socket, base::EventFd wake, std::uint16_t port, Trust trust, Answer answer, Refused refused)
+    : socket_(std::move(socket)),
+      wake_(std::move(wake)),
+      port_(port),
+      trust_(trust),
+      answer_(std::move(answer)),
+      refused_(std::move(refused)) {
   thread_ = std::thread([this] { run(); });
 }
 
@@ -83,7 +88,7 @@ void Listener::run() {
     std::size_t at = 2;
     std::erase_if(links_, [&](const auto& link) {
       const bool is_ready = waiting[at++].revents != 0;
-      return (is_ready && !link->move_on(answer_)) || now() >= link->end();
+      return (is_ready && !move_on(*link)) || now() >= link->end();
     });
     bound_bytes();
     if (waiting[1].revents != 0) accept_some(now());
@@ -113,22 +118,38 @@ void Listener::accept_some(Instant at) {
   for (int i = 0; i < kAcceptsMax; ++i) {
     const ServedLink* const gone = links_.size() < kLinksMax ? nullptr : victim(at);
     if (links_.size() >= kLinksMax && gone == nullptr) return;
-    base::Fd fd(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    base::SocketAddress address;
+    address.size = sizeof address.storage;
+    base::Fd fd(::accept4(socket_.get(), address.get(), &address.size, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd) {
       // The socket stays ready: without a pause this thread would turn for nothing.
       if (is_shortage(errno)) accept_after_ = at + kShortagePause;
       return;
     }
     std::string why;
-    const base::FarEnd far_end = trust_.ask(fd.get(), &why);
-    const bool is_known = far_end == base::FarEnd::kSameUser;
+    const bool is_secured = trust_.is_secured(address);
+    const base::FarEnd far_end = is_secured ? base::FarEnd::kSameUser : trust_.ask(fd.get(), &why);
+    const bool is_known = far_end == base::FarEnd::kSameUser;  // Or will be, before anything else is said.
     if (!is_known && far_end != base::FarEnd::kCannotAsk) {
       turn_away(fd.get(), why);
+      tell(base::to_string(address), not_trusted(why));
       continue;
     }
     if (gone != nullptr) std::erase_if(links_, [gone](const auto& link) { return link.get() == gone; });
-    links_.push_back(std::make_unique<ServedLink>(std::move(fd), at, is_known, trust_));
+    Channel channel =
+        is_secured ? Channel(std::move(fd), *trust_.desk, identity::Speaker::kAcceptor) : Channel(std::move(fd));
+    links_.push_back(std::make_unique<ServedLink>(std::move(channel), base::to_string(address), at, is_known, trust_));
   }
+}
+
+bool Listener::move_on(ServedLink& link) {
+  const bool goes_on = link.move_on(answer_);
+  if (const Status why = link.take_refusal(); !why.ok()) tell(link.address(), why);
+  return goes_on;
+}
+
+void Listener::tell(const std::string& address, const Status& why) {
+  if (refused_) refused_(address, why);
 }
 
 /// The one that holds most gives way.

@@ -3,7 +3,8 @@
 // Listener: answers questions about metadata, each on a connection of its own.
 //
 // Metadata holds keys. So unless the agent was opened with security `none`, both ends of a connection must be of one
-// user, as the kernel tells it or the user's cookie proves it (compat/trust.h), before the listener reads a question.
+// user, as the kernel tells it or the user's cookie proves it, or prove identities of one domain under TLS
+// (compat/trust.h), before the listener reads a question.
 //
 // When all places are taken, a connection that has not asked yet gives way to a new one, silent ones first: nobody
 // keeps others out by connecting.
@@ -13,6 +14,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -34,9 +36,11 @@ inline constexpr std::size_t kLinkBytesMax = std::size_t{128} << 20;  ///< Held 
 class Listener {
  public:
   using Answer = ServedLink::Answer;
+  /// Why an asker at that address was not let in. Called by the listener's thread.
+  using Refused = std::function<void(const std::string& address, const Status& why)>;
   /// Port 0: any. The error names the address.
-  static Result<std::unique_ptr<Listener>> open(const std::string& host, std::uint16_t port, Trust trust,
-                                                Answer answer);
+  static Result<std::unique_ptr<Listener>> open(const std::string& host, std::uint16_t port, Trust trust, Answer answer,
+                                                Refused refused = nullptr);
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
@@ -46,11 +50,13 @@ class Listener {
   void disown();
 
  private:
-  Listener(base::Fd socket, base::EventFd wake, std::uint16_t port, Trust trust, Answer answer);
+  Listener(base::Fd socket, base::EventFd wake, std::uint16_t port, Trust trust, Answer answer, Refused refused);
   void run();
   /// When it may accept again; max: only after something else has happened.
   Instant accepts_at(Instant now) const;
   void accept_some(Instant now);
+  void tell(const std::string& address, const Status& why);
+  bool move_on(ServedLink& link);
   /// Which of them gives way next; null: none may.
   const ServedLink* victim(Instant now) const;
   void bound_bytes();
@@ -60,6 +66,7 @@ class Listener {
   const std::uint16_t port_;
   const Trust trust_;
   const Answer answer_;
+  const Refused refused_;
   std::atomic<bool> stop_{false};
   std::vector<std::unique_ptr<ServedLink>> links_;  ///< At most kLinksMax, the oldest first.
   Instant accept_after_ = Instant::min();           ///< The process had no descriptor left.

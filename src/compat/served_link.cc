@@ -16,8 +16,6 @@ namespace {
 
 constexpr std::size_t kServedPiece = 65536;
 
-bool is_passing(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
-
 Frame refused(const Status& status) { return {.kind = Frame::Kind::kRefused, .body = status.to_string()}; }
 
 constexpr std::size_t kProofBytes = kNonceBytes + kVouchBytes;
@@ -34,14 +32,31 @@ Status check_head(const FrameHead& head, bool is_known) {
 
 }  // namespace
 
-ServedLink::ServedLink(base::Fd fd, Instant now, bool is_known, const Trust& trust)
-    : fd_(std::move(fd)), opened_(now), trust_(trust), is_known_(is_known) {
+ServedLink::ServedLink(Channel channel, std::string address, Instant now, bool is_known, const Trust& trust)
+    : channel_(std::move(channel)), address_(std::move(address)), opened_(now), trust_(trust), is_known_(is_known) {
   say({.kind = Frame::Kind::kWelcome, .body = std::string(1, is_known ? '\0' : '\1') + nonce_});
 }
 
-short ServedLink::events() const { return saying_.empty() ? POLLIN : POLLOUT; }
-
 bool ServedLink::move_on(const Answer& answer) { return saying_.empty() ? receive(answer) : send(); }
+
+/// Its last word, if the far end is there to hear it.
+void ServedLink::refuse(const Status& why) {
+  refusal_ = why;
+  is_answering_ = true;
+  say(refused(why));
+  std::string().swap(received_);
+}
+
+/// True: it has still to be told.
+bool ServedLink::on_failure(const Status& why) {
+  if (why.code() == Code::kDisconnected) return false;
+  if (why.code() != Code::kDenied || is_answering_) {
+    refusal_ = why;
+    return false;
+  }
+  refuse(why);
+  return true;
+}
 
 void ServedLink::say(const Frame& frame) {
   saying_ = encode_frame(frame);
@@ -50,21 +65,28 @@ void ServedLink::say(const Frame& frame) {
 
 bool ServedLink::receive(const Answer& answer) {
   std::array<char, kServedPiece> piece;
-  const ssize_t count = ::recv(fd_.get(), piece.data(), piece.size(), 0);
-  if (count < 0) return is_passing(errno);
-  if (count == 0) return false;
-  is_silent_ = false;
-  received_.append(piece.data(), static_cast<std::size_t>(count));
+  // Under TLS the socket does not tell of what has come already.
+  while (saying_.empty()) {
+    const Result<std::size_t> count = channel_.receive(piece);
+    if (!count) return on_failure(count.error());
+    if (*count == 0) return true;
+    take(std::string_view(piece.data(), *count), answer);
+    if (!channel_.is_secured()) return true;
+  }
+  return true;
+}
+
+void ServedLink::take(std::string_view bytes, const Answer& answer) {
+  received_.append(bytes);
   // Only a whole head says how long it is; looking for a frame costs nothing until its last byte is there.
   const Result<std::optional<Frame>> frame = decode_frame(received_);
   Status status = frame.status();
   const std::optional<FrameHead> head = head_of(received_);
   if (status.ok() && head) status = check_head(*head, is_known_);
-  if (status.ok() && !*frame) return true;
-  is_answering_ = !status.ok();
-  say(status.ok() ? on_frame(**frame, answer) : refused(status));
+  if (status.ok() && !*frame) return;
+  if (!status.ok()) return refuse(status);
+  say(on_frame(**frame, answer));
   std::string().swap(received_);
-  return true;
 }
 
 Frame ServedLink::on_frame(const Frame& frame, const Answer& answer) {
@@ -72,6 +94,7 @@ Frame ServedLink::on_frame(const Frame& frame, const Answer& answer) {
     Result<Frame> proven = on_proof(frame);
     is_answering_ = !proven;
     is_known_ = is_known_ || proven;
+    if (!proven) refusal_ = proven.error();
     return proven ? *std::move(proven) : refused(proven.error());
   }
   is_answering_ = true;
@@ -80,7 +103,7 @@ Frame ServedLink::on_frame(const Frame& frame, const Answer& answer) {
 
 Result<Frame> ServedLink::on_proof(const Frame& proof) {
   HAWSER_TRY_ASSIGN(const base::Id128 cookie, trust_.cookie());
-  HAWSER_TRY_ASSIGN(const Ends ends, ends_of(fd_.get(), Role::kListener));
+  HAWSER_TRY_ASSIGN(const Ends ends, ends_of(channel_.fd(), Role::kListener));
   const std::string_view body = proof.body;
   const Nonces nonces = {.listener = nonce_, .asker = std::string(body.substr(0, kNonceBytes))};
   if (!is_vouch(body.substr(kNonceBytes), cookie, Role::kAsker, nonces, ends)) {
@@ -90,10 +113,10 @@ Result<Frame> ServedLink::on_proof(const Frame& proof) {
 }
 
 bool ServedLink::send() {
-  const ssize_t count = ::send(fd_.get(), saying_.data() + sent_, saying_.size() - sent_, MSG_NOSIGNAL);
-  if (count < 0) return is_passing(errno);
-  sent_ += static_cast<std::size_t>(count);
-  if (sent_ < saying_.size()) return true;
+  const Result<std::size_t> count = channel_.send(std::string_view(saying_).substr(sent_));
+  if (!count) return on_failure(count.error());
+  sent_ += *count;
+  if (sent_ < saying_.size() || channel_.has_unsent()) return true;
   std::string().swap(saying_);
   return !is_answering_;
 }

@@ -1,8 +1,8 @@
 #pragma once
 
 // ServedLink: one connection at an agent's metadata listener, without waiting: a welcome goes out, a question comes in,
-// its answer goes out. An asker of whom the kernel tells nothing proves itself first; until then it is given a few
-// bytes of room.
+// its answer goes out. An asker of whom the kernel tells nothing proves itself first, under TLS even before the welcome;
+// until then it is given a few bytes of room.
 //
 // Thread rule: confined to the listener's thread.
 
@@ -12,7 +12,7 @@
 
 #include <hawser/time.h>
 
-#include "base/fd.h"
+#include "compat/channel.h"
 #include "compat/frame.h"
 #include "compat/trust.h"
 #include "compat/vouch.h"
@@ -27,37 +27,46 @@ class ServedLink {
  public:
   using Answer = std::function<Frame(const Frame&)>;
   /// `is_known`: the asker may ask. Else it has to prove itself.
-  ServedLink(base::Fd fd, Instant now, bool is_known, const Trust& trust);
+  /// `address`: the asker's, for people.
+  ServedLink(Channel channel, std::string address, Instant now, bool is_known, const Trust& trust);
 
-  int fd() const { return fd_.get(); }
+  int fd() const { return channel_.fd(); }
   /// What to poll for.
-  short events() const;
+  short events() const { return channel_.events(!saying_.empty()); }
+  const std::string& address() const { return address_; }
   Instant opened() const { return opened_; }
   /// When its time is over.
   Instant end() const { return opened_ + (is_silent() ? kSilentTime : kLinkTime); }
   /// Nothing came on it yet.
-  bool is_silent() const { return is_silent_; }
+  bool is_silent() const { return !channel_.has_heard(); }
   /// Its question is not whole yet.
   bool is_asking() const { return !is_answering_; }
   std::size_t held() const { return received_.size() + saying_.size(); }
   /// The socket is ready. Calls `answer` when the question is whole. False: it is over.
   bool move_on(const Answer& answer);
+  /// Why the asker was not let in. Told once.
+  Status take_refusal() { return std::exchange(refusal_, Status()); }
 
  private:
   bool receive(const Answer& answer);
+  void take(std::string_view bytes, const Answer& answer);
   bool send();
+  bool on_failure(const Status& why);
+  void refuse(const Status& why);
   Frame on_frame(const Frame& frame, const Answer& answer);
   Result<Frame> on_proof(const Frame& proof);
   void say(const Frame& frame);
 
-  base::Fd fd_;
+  Channel channel_;
+  const std::string address_;
   const Instant opened_;
   const Trust trust_;
   const std::string nonce_ = fresh_nonce();
   std::string received_, saying_;
   std::size_t sent_ = 0;
-  bool is_known_ = false, is_silent_ = true;
+  bool is_known_ = false;
   bool is_answering_ = false;  ///< What it says is its last word.
+  Status refusal_;
 };
 
 }  // namespace compat

@@ -1,17 +1,21 @@
 // Metadata by address where a kernel does not tell who owns the other end: both ends prove that they can read the
 // user's cookie, or nothing is asked and nothing answered.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <future>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/address.h"
 #include "compat/asks.h"
 #include "compat/listener.h"
+#include "identity/test_authority.h"
 
 namespace hawser::compat {
 namespace {
@@ -42,10 +46,17 @@ constexpr Trust kBoth = {.cookie = cookie};
 class Pair {
  public:
   explicit Pair(Trust listener)
-      : listener_(Listener::open("127.0.0.1", 0, listener, [this](const Frame& question) {
-                    ++asked_;
-                    return Frame{.kind = Frame::Kind::kDone, .body = question.body};
-                  }).value()) {}
+      : listener_(Listener::open(
+                      "127.0.0.1", 0, listener,
+                      [this](const Frame& question) {
+                        ++asked_;
+                        return Frame{.kind = Frame::Kind::kDone, .body = question.body};
+                      },
+                      [this](const std::string& address, const Status& why) {
+                        const base::MutexLock lock(mutex_);
+                        refusals_.push_back(address + " " + why.to_string());
+                      })
+                      .value()) {}
 
   Result<Frame> ask(Trust trust, const std::string& body = "keys") {
     std::promise<Result<Frame>> answer;
@@ -63,9 +74,20 @@ class Pair {
   }
   int asked() const { return asked_; }
   std::uint16_t port() const { return listener_->port(); }
+  /// What was told of those that were not let in.
+  std::size_t refusals() {
+    const base::MutexLock lock(mutex_);
+    return refusals_.size();
+  }
+  std::string refusal() {
+    const base::MutexLock lock(mutex_);
+    return refusals_.back();
+  }
 
  private:
   std::atomic<int> asked_{0};
+  base::Mutex mutex_;
+  std::vector<std::string> refusals_ HAWSER_GUARDED_BY(mutex_);
   std::unique_ptr<Listener> listener_;
 };
 
@@ -148,6 +170,79 @@ TEST(TrialsExchangeTrust, AnUnprovenAskerHasNoRoomForAQuestion) {
   const std::string large_proof = encode_frame({.kind = Frame::Kind::kProve, .body = std::string(1 << 20, 'x')});
   EXPECT_NE(said_to(pair.port(), large_proof.substr(0, kFrameHead)).find("another size"), std::string::npos);
   EXPECT_EQ(pair.asked(), 0);
+}
+
+bool is_never_near(const base::SocketAddress&) { return false; }
+
+/// Agents with identities whose every address counts as another host's.
+class TrialsExchangeIdentity : public testing::Test {
+ protected:
+  using Desk = std::unique_ptr<IdentityDesk>;
+  /// Of the agent `name`, with what the authority issued to `identity`.
+  static Desk desk(identity::TestAuthority& authority, const std::string& name, const std::string& identity) {
+    return IdentityDesk::open({.agent = name, .folder = authority.issue_to(identity), .period = 10s}, base::Logger())
+        .value();
+  }
+  static Trust far(const Desk& desk) {
+    return {.desk = desk.get(), .is_near = is_never_near, .far_end = is_other_user};
+  }
+
+  identity::TestAuthority authority_;
+  Desk here_ = desk(authority_, "here", "here"), there_ = desk(authority_, "there", "there");
+};
+
+TEST_F(TrialsExchangeIdentity, ThoseOfOneDomainExchangeUnderTls) {
+  Pair pair(far(there_));
+  EXPECT_TRUE(is_done(pair.ask(far(here_))));
+  const std::string body(5 << 20, 'k');
+  const Result<Frame> answer = pair.ask(far(here_), body);
+  ASSERT_TRUE(answer) << answer.error().to_string();
+  EXPECT_EQ(answer->body, body);
+}
+
+TEST_F(TrialsExchangeIdentity, AnotherAuthoritysIdentityIsRefusedAtEitherEnd) {
+  identity::TestAuthority other;
+  const Desk stranger = desk(other, "here", "here");
+  Pair pair(far(there_)), others(far(stranger));
+  EXPECT_THAT(pair.denied(far(stranger)), testing::HasSubstr("authorit"));
+  EXPECT_EQ(pair.asked(), 0);
+  ASSERT_EQ(pair.refusals(), 1u);
+  EXPECT_THAT(pair.refusal(), testing::AllOf(testing::HasSubstr("127.0.0.1:"), testing::HasSubstr("authorit")));
+  EXPECT_THAT(others.denied(far(here_)), testing::HasSubstr("authorit")) << "the asker looks at the listener's, too";
+  EXPECT_EQ(others.asked(), 0);
+}
+
+TEST_F(TrialsExchangeIdentity, ANameThatTheIdentityDoesNotAllowOpensNoDesk) {
+  const auto opened =
+      IdentityDesk::open({.agent = "prefill", .folder = authority_.issue_to("decode"), .period = 10s}, base::Logger());
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code(), Code::kDenied);
+}
+
+TEST_F(TrialsExchangeIdentity, WhoHasNoneHearsNothingAndIsHeardNot) {
+  Pair secured(far(there_)), plain(kKernel);
+  const Result<Frame> silent = secured.ask({.everybody = true});
+  ASSERT_FALSE(silent);
+  EXPECT_EQ(silent.error().code(), Code::kTimedOut) << silent.error().to_string();
+  const Result<Frame> unheard = plain.ask(far(here_));
+  ASSERT_FALSE(unheard);
+  EXPECT_EQ(unheard.error().code(), Code::kCorrupt) << unheard.error().to_string();
+  EXPECT_EQ(secured.asked() + plain.asked(), 0);
+}
+
+TEST_F(TrialsExchangeIdentity, GarbageEndsTheConnectionAndOthersAreServed) {
+  Pair pair(far(there_));
+  for (const std::string& garbage : {std::string("GET / HTTP/1.1\r\n\r\n"), std::string(100'000, '\0'),
+                                     std::string("\x16\x03\x01\x00\xff") + std::string(300, 'x')}) {
+    const base::Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const auto address = base::numeric_address({"127.0.0.1", pair.port()}).value();
+    ASSERT_EQ(::connect(fd.get(), address.get(), address.size), 0);
+    (void)::send(fd.get(), garbage.data(), garbage.size(), MSG_NOSIGNAL);
+    EXPECT_TRUE(is_done(pair.ask(far(here_))));
+    std::string rest(4096, '\0');
+    while (::recv(fd.get(), rest.data(), rest.size(), 0) > 0) continue;  // An alert, and the end.
+  }
+  EXPECT_EQ(pair.asked(), 3);
 }
 
 }  // namespace

@@ -254,3 +254,68 @@ with hawser.World.open() as world:
     for rank, process in enumerate(ranks):
         out, err = process.communicate(timeout=PATIENCE)
         assert out.splitlines()[-1:] == [f"{rank} done"], (out, err)
+
+
+# NIXL's two-process example: the initiator fetches the target's metadata from its listen thread.
+NIXL_CLIENT = """
+import ctypes, os, sys, time
+from nixl._api import nixl_agent, nixl_agent_config
+
+role, folder = sys.argv[1:]
+memory = (ctypes.c_char * 65536)()
+address = ctypes.addressof(memory)
+agent = nixl_agent(role, nixl_agent_config(enable_listen_thread=True, listen_port=5555, backends=["UCX"]))
+agent.register_memory([(address, len(memory), 0, "")], "DRAM")
+if role == "decode":
+    with open(f"{folder}/part", "w") as place:
+        place.write(str(address))
+    os.rename(f"{folder}/part", f"{folder}/place")
+    while not agent.check_remote_metadata("prefill") and not os.path.exists(f"{folder}/over"):
+        time.sleep(0.02)
+    while not (told := agent.get_new_notifs()) and not os.path.exists(f"{folder}/over"):
+        time.sleep(0.001)
+    print(told, set(bytes(memory)))
+else:
+    while not os.path.exists(f"{folder}/place"):
+        time.sleep(0.02)
+    there = int(open(f"{folder}/place").read())
+    agent.fetch_remote_metadata("decode", "10.78.0.1", 5555)
+    agent.send_local_metadata("10.78.0.1", 5555)
+    until = time.monotonic() + 10
+    while not agent.check_remote_metadata("decode") and time.monotonic() < until:
+        time.sleep(0.02)
+    if agent.check_remote_metadata("decode"):
+        memory[:] = b"k" * len(memory)
+        request = agent.initialize_xfer("WRITE", agent.get_xfer_descs([(address, len(memory), 0)], "DRAM"),
+                                        agent.get_xfer_descs([(there, len(memory), 0)], "DRAM"), "decode", b"written")
+        state = agent.transfer(request)
+        while state == "PROC":
+            state = agent.check_xfer_state(request)
+        print(state)
+    else:
+        print("nothing was fetched")
+        open(f"{folder}/over", "w").close()
+"""
+
+
+def run_nixl(hosts, tmp_path, folders):  # noqa: F811
+    """What the target and the initiator said, each on its output and in its log."""
+    clients = [start_python(host, NIXL_CLIENT, role, str(tmp_path), HAWSER_IDENTITY=folder, PYTHONPATH=os.environ["PYTHONPATH"])
+               for host, role, folder in zip(hosts, ("decode", "prefill"), folders)]
+    return [client.communicate(timeout=PATIENCE) for client in reversed(clients)][::-1]
+
+
+def test_clients_of_nixl_fetch_metadata_by_address(hosts, identities, tmp_path):  # noqa: F811
+    target, initiator = run_nixl(hosts, tmp_path, (identities("decode"), identities("prefill")))
+    assert initiator[0].splitlines()[-1:] == ["DONE"], (target, initiator)
+    assert target[0].splitlines()[-1:] == ["{'prefill': [b'written']} {107}"], (target, initiator)
+
+
+def test_a_client_of_nixl_with_another_authority_gets_no_metadata(hosts, identities, tmp_path):  # noqa: F811
+    folder = identities("decode")
+    (tmp_path / "ca").rename(tmp_path / "first")
+    ca(tmp_path, "init", "example.org")
+    target, initiator = run_nixl(hosts, tmp_path, (folder, identities("prefill")))
+    assert initiator[0].splitlines()[-1:] == ["nothing was fetched"], (target, initiator)
+    assert "10.78.0.2" in target[1] and "was refused" in target[1], target
+    assert "refused" in initiator[1], initiator

@@ -1,0 +1,50 @@
+#pragma once
+
+// IdentityDesk: an agent's identity as its exchange of metadata by address uses it: under TLS each end says its agent's
+// name, and proves that its certificate allows that name.
+//
+// Greeting, the first that either end says: size:u8 of the name, name, proof (identity/proof.h).
+//
+// Thread rule: thread-safe. Files are read within `greet` and `check`, as Authenticator does.
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <hawser/status.h>
+
+#include "base/log.h"
+#include "base/mutex.h"
+#include "identity/authenticator.h"
+#include "identity/proof.h"
+#include "tls/credentials.h"
+#include "tls/session.h"
+
+HAWSER_NAMESPACE_BEGIN
+namespace compat {
+
+class IdentityDesk {
+ public:
+  /// Errors: those of Authenticator and of tls::Credentials.
+  static Result<std::unique_ptr<IdentityDesk>> open(identity::Authenticator::Options options, const base::Logger& log);
+
+  Result<std::unique_ptr<tls::Session>> open_session(tls::End end) const;
+  /// What this end says on a session with that binding.
+  Result<std::string> greet(identity::Speaker self, const tls::Session::Binding& binding);
+  /// kDenied: the far end did not prove that it may speak for the agent `name`, and why. kCorrupt.
+  Status check(identity::Speaker speaker, const tls::Session::Binding& binding, std::string_view name,
+               std::string_view proof);
+
+ private:
+  IdentityDesk(std::string name, std::unique_ptr<identity::Authenticator> authenticator,
+               std::shared_ptr<const tls::Credentials> credentials)
+      : name_(std::move(name)), credentials_(std::move(credentials)), authenticator_(std::move(authenticator)) {}
+
+  const std::string name_;
+  const std::shared_ptr<const tls::Credentials> credentials_;
+  base::Mutex mutex_;
+  const std::unique_ptr<identity::Authenticator> authenticator_ HAWSER_PT_GUARDED_BY(mutex_);
+};
+
+}  // namespace compat
+HAWSER_NAMESPACE_END

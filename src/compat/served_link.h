@@ -1,8 +1,8 @@
 #pragma once
 
 // ServedLink: one connection at an agent's metadata listener, without waiting: a welcome goes out, a question comes in,
-// its answer goes out. An asker of whom the kernel tells nothing proves itself first, under TLS before the welcome; until
-// then it is given a few bytes of room.
+// its answer goes out. An asker of whom the kernel tells nothing proves itself first, under TLS before the welcome.
+// Until then it is given a few bytes of room.
 //
 // Thread rule: confined to the listener's thread.
 

@@ -133,11 +133,15 @@ void Collective::begin_by_messages(Instant now) {
 
 bool Collective::goes_by_schedule(Instant now) {
   if (room != nullptr && schedule.rounds() == 0 && schedule::is_by_memory(algorithm)) make_schedule();
-  taken = algorithm;
-  if (Recorder* const recorder = mailbox->recorder()) {
-    recorder->change_algorithm(recorded, static_cast<std::uint32_t>(algorithm) + 1);
-  }
+  note_algorithm(algorithm);
   return take_scratch(now);
+}
+
+void Collective::note_algorithm(schedule::Algorithm its) {
+  taken = its;
+  if (Recorder* const recorder = mailbox->recorder()) {
+    recorder->change_algorithm(recorded, static_cast<std::uint32_t>(its) + 1);
+  }
 }
 
 void Collective::begin_on_board(Board& board, std::uint64_t turn, Instant now) {
@@ -303,7 +307,14 @@ bool Collective::decide_mapped(Instant now) {
     return take_scratch(now);
   }
   mapped.reset();
-  return goes_by_schedule(now);
+  if (!turn_ || !call.hosts.empty() || !schedule::fits_boards(call)) return goes_by_schedule(now);
+  // Boards take any memory. The turn of the letters is over.
+  ++*turn_;
+  --turns_;
+  meeting_ = {};
+  note_algorithm(schedule::Algorithm::kBoards);
+  begin_on_board(room->board(), *turn_, now);
+  return false;
 }
 
 void Collective::begin_round(Instant now) {

@@ -119,6 +119,7 @@ class Collective final : public Operation, public Listener, public BoardUser {
   bool decide_boards(Instant now);
   bool decide_mapped(Instant now);
   bool goes_by_schedule(Instant now);
+  void note_algorithm(schedule::Algorithm its);
   void make_schedule();
   bool has_buffers_for_boards() const;
   void write_on_board(Board& board, const schedule::Call& phase, std::uint64_t turn, std::byte* output);

@@ -258,10 +258,15 @@ double cost_of(const Work& work, double element_bytes, const CostModel& model) {
          work.boards * model.board_ns;
 }
 
+/// A rank writes its own bytes and reads those of all others, or of a reduce-scatter its share of them.
 double cost_of_boards(const Call& call, const CostModel& model) {
-  double read = 0;
-  for (std::uint32_t rank = 0; rank < call.size; ++rank) read += static_cast<double>(bytes_on_board(call, rank));
-  return model.board_ns * (call.size - 1) + read * (model.read_byte_ns + model.combined_byte_ns);
+  double moved = 0;
+  for (std::uint32_t rank = 0; rank < call.size; ++rank) moved += static_cast<double>(bytes_on_board(call, rank));
+  const bool combines = call.operation == Operation::kReduce || call.operation == Operation::kAllReduce ||
+                        call.operation == Operation::kReduceScatter;
+  const double share = call.operation == Operation::kReduceScatter ? 1.0 / call.size : 1;
+  const double others = combines ? share * moved * (call.size - 1) / call.size : 0;
+  return model.board_ns * (call.size - 1) + moved * model.read_byte_ns + others * model.combined_byte_ns;
 }
 
 /// The cheapest way of that operation among so many ranks on one level.
@@ -404,7 +409,7 @@ bool has_two_levels(const Call& call) {
 bool fits_boards_in_hosts(const Call& call) {
   if (!call.may_use_boards || Hosts(call.hosts, 0, 0).ranks_max() > kBoardRanksMax) return false;
   const std::uint64_t bytes = call.count * call.element_bytes;
-  return call.operation == Operation::kBarrier || (bytes > 0 && bytes <= kBoardBytesMax);
+  return call.operation == Operation::kBarrier || (bytes > 0 && bytes <= kBoardBytesInHostsMax);
 }
 
 /// An all_reduce needs slices: then hosts whose ranks cannot map send the same between hosts.
@@ -412,24 +417,6 @@ bool fits_mapped_in_hosts(const Call& call) {
   if (!call.may_be_mapped || call.count == 0) return false;
   return call.operation == Operation::kBroadcast ||
          (call.operation == Operation::kAllReduce && is_sliced(Hosts(call.hosts, 0, 0), call.count));
-}
-
-/// The same for all ranks.
-bool fits_boards(const Call& call) {
-  const bool has_order = call.operation == Operation::kBarrier || call.operation == Operation::kBroadcast ||
-                         call.operation == Operation::kAllGather;
-  const bool combines = call.operation == Operation::kReduce || call.operation == Operation::kAllReduce ||
-                        call.operation == Operation::kReduceScatter;
-  if (!call.may_use_boards || call.size < 2 || call.size > kBoardRanksMax ||
-      !(has_order || (combines && !call.reproducible)))
-    return false;
-  std::uint64_t all = 0;
-  for (std::uint32_t rank = 0; rank < call.size; ++rank) {
-    const std::uint64_t bytes = bytes_on_board(call, rank);
-    if (bytes > kBoardBytesMax) return false;
-    all += bytes;
-  }
-  return all > 0 || call.operation == Operation::kBarrier;  // For nothing no rank waits for another one.
 }
 
 Few right_ones(const Call& call) {
@@ -551,6 +538,24 @@ std::vector<Choice> unmapped_choices(const Call& call, const CostModel& model) {
   std::vector<Choice> all = choices(call, model);
   std::erase_if(all, [](const Choice& choice) { return is_by_memory(choice.algorithm); });
   return all;
+}
+
+bool fits_boards(const Call& call) {
+  const bool has_order = call.operation == Operation::kBarrier || call.operation == Operation::kBroadcast ||
+                         call.operation == Operation::kAllGather;
+  const bool combines = call.operation == Operation::kReduce || call.operation == Operation::kAllReduce ||
+                        call.operation == Operation::kReduceScatter;
+  if (!call.may_use_boards || call.size < 2 || call.size > kBoardRanksMax ||
+      !(has_order || (combines && !call.reproducible)))
+    return false;
+  std::uint64_t all = 0;
+  for (std::uint32_t rank = 0; rank < call.size; ++rank) {
+    const std::uint64_t bytes = bytes_on_board(call, rank);
+    if (bytes > kBoardBytesMax) return false;
+    all += bytes;
+  }
+  if (all > kBoardsBytesMax) return false;
+  return all > 0 || call.operation == Operation::kBarrier;  // For nothing no rank waits for another one.
 }
 
 ByMessages by_messages(const Call& call, Algorithm algorithm, const CostModel& model) {

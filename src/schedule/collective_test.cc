@@ -477,8 +477,10 @@ TEST(Collective, WhatIsSmallGoesByBoards) {
       call = {.operation = operation, .size = size, .count = 1024, .element_bytes = 4, .may_use_boards = true};
       EXPECT_EQ(first(call), Algorithm::kBoards) << to_string(operation);
       EXPECT_NE(unmapped_choices(call, kModel)[0].algorithm, Algorithm::kBoards);
-      call.count = 1025;
-      EXPECT_NE(first(call), Algorithm::kBoards) << "a board has room for less";
+      call.count = kBoardBytesMax / 4;
+      EXPECT_TRUE(fits_boards(call));
+      call.count = kBoardBytesMax / 4 + 1;
+      EXPECT_FALSE(fits_boards(call)) << "a board has room for less";
       call.count = 0;
       EXPECT_NE(first(call), Algorithm::kBoards) << "nobody waits for nothing";
     }
@@ -488,12 +490,18 @@ TEST(Collective, WhatIsSmallGoesByBoards) {
     call = {.operation = Operation::kAllGather, .size = size, .element_bytes = 1, .may_use_boards = true};
     call.counts.assign(size, 8);
     EXPECT_EQ(first(call), Algorithm::kBoards);
-    call.counts[size - 1] = 5000;
-    EXPECT_NE(first(call), Algorithm::kBoards) << "the largest one counts, at all ranks";
+    call.counts[size - 1] = kBoardBytesMax;
+    EXPECT_TRUE(fits_boards(call));
+    ++call.counts[size - 1];
+    EXPECT_FALSE(fits_boards(call)) << "the largest one counts, at all ranks";
     call.counts[size - 1] = 8;
     call.may_use_boards = false;
     EXPECT_NE(first(call), Algorithm::kBoards);
   }
+  Call all{.operation = Operation::kAllReduce, .size = 16, .count = kBoardBytesMax, .may_use_boards = true};
+  EXPECT_TRUE(fits_boards(all));
+  all.size = 17;
+  EXPECT_FALSE(fits_boards(all)) << "each would read more at once than kBoardsBytesMax";
   // Of many ranks each would wait for each.
   const Call many{.operation = Operation::kBarrier, .size = 256, .may_use_boards = true};
   EXPECT_EQ(first(many), Algorithm::kDissemination);

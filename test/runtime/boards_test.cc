@@ -38,7 +38,7 @@ TEST_F(BoardsWorld, EachOperationGivesWhatItMust) {
     open(size);
     until_on_boards();
     for (int round = 0; round < 100; ++round) {
-      const std::size_t count = 1 + static_cast<std::size_t>(round) * 1024 / 100;
+      const std::size_t count = 1 + static_cast<std::size_t>(round * round) * 4096 / 10'000;
       on_all([&](std::size_t rank) {
         World& world = worlds_[rank];
         std::vector<float> in(count), out(count), all(count * size);
@@ -92,12 +92,16 @@ TEST_F(BoardsWorld, AResultMayLieInTheInputThatIsReadBefore) {
 TEST_F(BoardsWorld, AboveABoardsSizeOrReproducibleTheyGoByMessages) {
   open(2);
   until_on_boards();
-  std::vector<std::vector<float>> data(2, std::vector<float>(2000));
-  on_all([&](std::size_t rank) {
-    ASSERT_TRUE(
-        worlds_[rank].all_reduce(data[rank].data(), data[rank].data(), 2000, DataType::kFloat32, ReduceOp::kSum).ok());
-  });
-  EXPECT_NE(last_algorithm(), "boards");
+  std::vector<std::vector<float>> data(2, std::vector<float>(2));
+  std::vector<std::vector<std::uint8_t>> bytes(2, std::vector<std::uint8_t>(schedule::kBoardBytesMax + 1));
+  for (const std::size_t more : {0, 1}) {
+    on_all([&](std::size_t rank) {
+      const Status status =
+          worlds_[rank].broadcast(bytes[rank].data(), schedule::kBoardBytesMax + more, DataType::kUInt8, 1);
+      ASSERT_TRUE(status.ok()) << status.to_string();
+    });
+    EXPECT_EQ(last_algorithm() == "boards", more == 0) << last_algorithm();
+  }
   on_all([&](std::size_t rank) {
     ASSERT_TRUE(worlds_[rank]
                     .all_reduce(data[rank].data(), data[rank].data(), 2, DataType::kFloat32, ReduceOp::kSum,

@@ -179,6 +179,24 @@ TEST_F(MappedWorld, OneRankOnTheHeapMakesAllSendMessages) {
   }
 }
 
+// The model chooses mapped memory, which these buffers are not in. Boards take any memory.
+TEST_F(MappedWorld, WhatIsNotMappedAndFitsOnBoardsGoesThere) {
+  constexpr std::size_t kFits = 16 * 1024;
+  open(2);
+  std::vector<std::vector<float>> in(2, std::vector<float>(kFits)), out = in;
+  int round = 0;
+  for (; round < kRoundsMax && last_algorithm() != "boards"; ++round) {
+    on_all([&](std::size_t rank) {
+      fill(in[rank].data(), kFits, rank, round);
+      const Status status =
+          worlds_[rank].all_reduce(in[rank].data(), out[rank].data(), kFits, DataType::kFloat32, ReduceOp::kSum);
+      ASSERT_TRUE(status.ok()) << status.to_string();
+      for (std::size_t i = 0; i < kFits; ++i) ASSERT_EQ(out[rank][i], sum(i, round)) << i;
+    });
+  }
+  EXPECT_EQ(last_algorithm(), "boards");
+}
+
 TEST_F(MappedWorld, BuffersThatOverlapInPartAreNotRead) {
   open(2);
   const Regions both = allocate(2 * kCount);

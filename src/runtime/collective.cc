@@ -307,7 +307,7 @@ bool Collective::decide_mapped(Instant now) {
     return take_scratch(now);
   }
   mapped.reset();
-  if (!turn_ || !call.hosts.empty() || !schedule::fits_boards(call)) return goes_by_schedule(now);
+  if (!turn_ || !falls_on_boards) return goes_by_schedule(now);
   // Boards take any memory. The turn of the letters is over.
   ++*turn_;
   --turns_;

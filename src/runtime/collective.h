@@ -61,6 +61,7 @@ class Collective final : public Operation, public Listener, public BoardUser {
   /// Where there are mates it may go by boards, as `call`, or meet there, if `mapped`. Else it gets a schedule, as the
   /// model says.
   BoardRoom* room = nullptr;
+  bool falls_on_boards = false;  ///< What turns out not to be mapped goes there, not by messages.
   schedule::Call call;
   schedule::CostModel model;
   std::uint64_t read_at_once = kReadAtOnce;  ///< Bytes that are read at other ranks in one turn.

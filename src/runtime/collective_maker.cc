@@ -96,6 +96,7 @@ CollectiveMaker::Made CollectiveMaker::build(CollectiveCall call, const Collecti
     schedule::ByMessages otherwise = schedule::by_messages(what, algorithm, site_.model);
     made->algorithm = otherwise.algorithm;
     made->schedule = std::move(otherwise.schedule);
+    made->falls_on_boards = otherwise.are_boards_cheaper;
     made->mapped = site_.map(call);
     made->room = site_.room();
     made->call = what;

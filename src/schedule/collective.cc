@@ -560,10 +560,17 @@ bool fits_boards(const Call& call) {
 
 ByMessages by_messages(const Call& call, Algorithm algorithm, const CostModel& model) {
   const bool is_in_hosts = algorithm == Algorithm::kMappedInHosts || algorithm == Algorithm::kBoardsInHosts;
-  if (!is_in_hosts) algorithm = unmapped_choices(call, model)[0].algorithm;
-  const Algorithm levels = goes_by_trees(call) ? Algorithm::kPat : Algorithm::kTwoLevels;
-  const Algorithm schedules = algorithm == Algorithm::kMappedInHosts ? levels : algorithm;
-  return {.algorithm = is_in_hosts ? levels : algorithm, .schedule = make_schedule(call, schedules, model)};
+  ByMessages made;
+  if (is_in_hosts) {
+    made.algorithm = goes_by_trees(call) ? Algorithm::kPat : Algorithm::kTwoLevels;
+  } else {
+    const Choice best = unmapped_choices(call, model)[0];
+    made.algorithm = best.algorithm;
+    made.are_boards_cheaper = fits_boards(call) && cost_of_boards(call, model) <= best.cost_ns;
+  }
+  const bool is_by_leaders = algorithm == Algorithm::kBoardsInHosts;
+  made.schedule = make_schedule(call, is_by_leaders ? algorithm : made.algorithm, model);
+  return made;
 }
 
 std::uint64_t bytes_on_board(const Call& call, std::uint32_t rank) {

@@ -107,6 +107,7 @@ std::vector<Choice> unmapped_choices(const Call& call, const CostModel& model);
 /// that algorithm at the same time.
 struct ByMessages {
   Algorithm algorithm = Algorithm::kDirect;
+  bool are_boards_cheaper = false;  ///< On one host, where the call fits there.
   Schedule schedule;
 };
 ByMessages by_messages(const Call& call, Algorithm algorithm, const CostModel& model);

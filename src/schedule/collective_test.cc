@@ -502,6 +502,12 @@ TEST(Collective, WhatIsSmallGoesByBoards) {
   EXPECT_TRUE(fits_boards(all));
   all.size = 17;
   EXPECT_FALSE(fits_boards(all)) << "each would read more at once than kBoardsBytesMax";
+  // What turns out not to be mapped.
+  Call fallen{.operation = Operation::kAllReduce, .size = 2, .count = kBoardBytesMax, .may_use_boards = true};
+  fallen.may_be_mapped = true;
+  EXPECT_TRUE(by_messages(fallen, Algorithm::kMapped, kModel).are_boards_cheaper);
+  fallen.size = 8;
+  EXPECT_FALSE(by_messages(fallen, Algorithm::kMapped, kModel).are_boards_cheaper) << "each reads eight boards";
   // Of many ranks each would wait for each.
   const Call many{.operation = Operation::kBarrier, .size = 256, .may_use_boards = true};
   EXPECT_EQ(first(many), Algorithm::kDissemination);

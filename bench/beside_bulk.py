@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Round trips of 8 bytes between two ranks, alone and beside messages of 64 MiB that rank 0 sends to rank 1.
 
-    hawser run -n 2 -- python bench/beside_bulk.py [--messages 30]
+    hawser run -n 2 -- python bench/beside_bulk.py [--messages 30] [--priority critical]
 
+The round trips have the class of --priority, the large messages have class bulk, which is the default of both.
 Prints microseconds of round trips (p50, p90, p99), and the rate of the large messages with and without them. Two of
 the large messages are under way at any time.
 """
@@ -49,7 +50,7 @@ class Bulk:
             self.go_on()
 
 
-def round_trips(world, is_over, between=lambda: None):
+def round_trips(world, is_over, between=lambda: None, **options):
     """Seconds of each, sorted. Rank 0 says in each ping whether it is the last."""
     word, times = np.zeros(8, np.uint8), []
     while word[0] == 0:
@@ -57,12 +58,12 @@ def round_trips(world, is_over, between=lambda: None):
         if world.rank == 0:
             word[0] = is_over(len(times))
             begin = time.perf_counter()
-            world.send(word, 1, tag=PING)
+            world.send(word, 1, tag=PING, **options)
             world.recv(word, source=1, tag=PONG)
             times.append(time.perf_counter() - begin)
         else:
             world.recv(word, source=0, tag=PING)
-            world.send(word, 0, tag=PONG)
+            world.send(word, 0, tag=PONG, **options)
     return sorted(times)
 
 
@@ -80,12 +81,15 @@ def rate(world, what, count, begin):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--messages", type=int, default=30, help="large messages in each part")
-    count = parser.parse_args().messages
+    parser.add_argument("--priority", help="class of the round trips: critical, realtime or bulk")
+    given = parser.parse_args()
+    count = given.messages
+    options = {"priority": given.priority} if given.priority else {}
     world = hawser.World.open(timeout=60)
-    round_trips(world, lambda done: done >= 50)
-    show(world, "alone", round_trips(world, lambda done: done >= 2000))
+    round_trips(world, lambda done: done >= 50, **options)
+    show(world, "alone", round_trips(world, lambda done: done >= 2000, **options))
     bulk, begin = Bulk(world, count), time.perf_counter()
-    show(world, "beside bulk", round_trips(world, lambda _: bulk.is_over(), bulk.go_on))
+    show(world, "beside bulk", round_trips(world, lambda _: bulk.is_over(), bulk.go_on, **options))
     bulk.run()
     rate(world, "bulk beside them", count, begin)
     world.barrier()

@@ -585,14 +585,10 @@ Status Mailbox::on_last_word(agent::Session& session, Priority priority, const w
   const bool is_same = known.kind == message.kind && known.world == message.world && known.number == message.number &&
                        known.code == message.code;
   if (!is_same) return Status(Code::kCorrupt, "a peer's classes bring different last words");
-  const bool is_whole = ++its.classes == wire::kClasses || planted(Planted::kLastWordEarly);
-  if (!is_whole || its.is_told) return {};
-  its.is_told = true;
+  if (++its.classes < wire::kClasses) return {};
+  desk.last.pop_front();  // Those before it came in each class before it did.
+  ++desk.last_heard;
   watchers_.tell(agent::inner::peer_of(session), message, desk.early, carrier_.now());
-  while (!desk.last.empty() && desk.last.front().classes == wire::kClasses) {
-    desk.last.pop_front();
-    ++desk.last_heard;
-  }
   return {};
 }
 

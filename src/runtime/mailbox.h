@@ -211,7 +211,6 @@ class Mailbox final : public agent::Service {
     struct LastWord {
       Word word;
       std::size_t classes = 0;  ///< In how many of them it came.
-      bool is_told = false;
     };
     std::deque<LastWord> last;     ///< That have not come in all classes, in their order.
     std::uint64_t last_heard = 0;  ///< Those that have.

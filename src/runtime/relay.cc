@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "base/bytes.h"
+#include "base/planted.h"
 #include "runtime/rank_bitmap.h"
 
 namespace hawser::runtime {
@@ -147,7 +148,8 @@ void Relay::serve_links(Instant now) {
 }
 
 void Relay::tell_all(const RelayMessage& message, const std::shared_ptr<const std::string>& body, Instant now) {
-  const bool precedes_frames = message.kind == RelayKind::kGone || message.kind == RelayKind::kGraph;
+  const bool is_news_of_ways = message.kind == RelayKind::kGone || message.kind == RelayKind::kGraph;
+  const bool precedes_frames = is_news_of_ways && !base::planted(base::Planted::kNewsInOneClass);
   for (auto& [rank, link] : links_) {
     for (const Priority priority : kPriorities) {
       if (priority != Priority::kRealtime && !precedes_frames) continue;

@@ -88,7 +88,6 @@ enum class Planted : std::uint8_t {
   // Worlds: messages.
   kMessagesOvertake,    ///< A message goes before those that wait in line.
   kClassOrderLost,      ///< A message goes by the channel of another class than those before it.
-  kNewsInOneClass,      ///< Frames of other classes overtake the news that a rank is gone.
   kWorldsMixed,         ///< A receive with a wildcard gets a message of another world.
   kNewestTaken,         ///< A receive gets the newest of the messages that fit.
   kOlderReceivePassed,  ///< A receive with a wildcard goes before an older one without.

@@ -84,7 +84,7 @@ void put(const Receive& receive, const Send& send) {
   }
 }
 
-/// A planted bug: every other realtime message goes by the channel of another class.
+/// A planted bug: some realtime messages go by the channel of another class.
 void misclass(Send& send) {
   const bool is_users = send.envelope.use == wire::MessageUse::kUser;
   if (is_users && send.priority == Priority::kRealtime && send.envelope.bytes % 2 == 0) {

@@ -5,7 +5,6 @@
 #include <iterator>
 
 #include "base/bytes.h"
-#include "base/planted.h"
 #include "runtime/rank_bitmap.h"
 
 namespace hawser::runtime {
@@ -148,8 +147,7 @@ void Relay::serve_links(Instant now) {
 }
 
 void Relay::tell_all(const RelayMessage& message, const std::shared_ptr<const std::string>& body, Instant now) {
-  const bool is_news_of_ways = message.kind == RelayKind::kGone || message.kind == RelayKind::kGraph;
-  const bool precedes_frames = is_news_of_ways && !base::planted(base::Planted::kNewsInOneClass);
+  const bool precedes_frames = message.kind == RelayKind::kGone || message.kind == RelayKind::kGraph;
   for (auto& [rank, link] : links_) {
     for (const Priority priority : kPriorities) {
       if (priority != Priority::kRealtime && !precedes_frames) continue;

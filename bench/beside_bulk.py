@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Round trips of 8 bytes between two ranks, alone and beside messages of 64 MiB that rank 0 sends to rank 1.
+"""Round trips of 8 bytes between two ranks, alone and beside large messages that rank 0 sends to rank 1.
 
-    hawser run -n 2 -- python bench/beside_bulk.py [--messages 30]
+    hawser run -n 2 -- python bench/beside_bulk.py [--messages 30] [--priority critical] [--bytes N --at-once N]
 
+The round trips have the class of --priority, the large messages have class bulk, which is the default of both.
+Large messages have 64 MiB, or --bytes: up to 64 KiB they are sent without asking the receiver.
 Prints microseconds of round trips (p50, p90, p99), and the rate of the large messages with and without them. Two of
-the large messages are under way at any time.
+the large messages, or --at-once, are under way at any time.
 """
 
 import argparse
@@ -14,16 +16,15 @@ import numpy as np
 
 import hawser
 
-LARGE = 64 << 20
 BULK, PING, PONG = 9, 1, 2
 
 
 class Bulk:
-    """Keeps two large messages under way until `count` went."""
+    """Keeps some large messages under way until `count` went."""
 
-    def __init__(self, world, count):
+    def __init__(self, world, count, size, at_once):
         self.world, self.left = world, count
-        self.buffers = [np.ones(LARGE, np.uint8) for _ in range(2)]
+        self.buffers = [np.ones(size, np.uint8) for _ in range(at_once)]
         self.under_way = {}
 
     def begin(self, place):
@@ -37,7 +38,7 @@ class Bulk:
             if handle.done():
                 handle.wait(1)
                 del self.under_way[place]
-        for place in range(2):
+        for place in range(len(self.buffers)):
             if self.left > 0 and place not in self.under_way:
                 self.begin(place)
 
@@ -49,7 +50,7 @@ class Bulk:
             self.go_on()
 
 
-def round_trips(world, is_over, between=lambda: None):
+def round_trips(world, is_over, between=lambda: None, **options):
     """Seconds of each, sorted. Rank 0 says in each ping whether it is the last."""
     word, times = np.zeros(8, np.uint8), []
     while word[0] == 0:
@@ -57,12 +58,12 @@ def round_trips(world, is_over, between=lambda: None):
         if world.rank == 0:
             word[0] = is_over(len(times))
             begin = time.perf_counter()
-            world.send(word, 1, tag=PING)
+            world.send(word, 1, tag=PING, **options)
             world.recv(word, source=1, tag=PONG)
             times.append(time.perf_counter() - begin)
         else:
             world.recv(word, source=0, tag=PING)
-            world.send(word, 0, tag=PONG)
+            world.send(word, 0, tag=PONG, **options)
     return sorted(times)
 
 
@@ -72,27 +73,32 @@ def show(world, what, times):
         print(f"{what}: {len(times)} round trips, p50 {p50:.0f} us, p90 {p90:.0f} us, p99 {p99:.0f} us", flush=True)
 
 
-def rate(world, what, count, begin):
+def rate(world, what, size, begin):
     if world.rank == 0:
-        print(f"{what}: {count * LARGE / (time.perf_counter() - begin) / 1e9:.2f} GB/s", flush=True)
+        print(f"{what}: {size / (time.perf_counter() - begin) / 1e9:.2f} GB/s", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--messages", type=int, default=30, help="large messages in each part")
-    count = parser.parse_args().messages
+    parser.add_argument("--priority", help="class of the round trips: critical, realtime or bulk")
+    parser.add_argument("--bytes", type=int, default=64 << 20, help="of a large message")
+    parser.add_argument("--at-once", type=int, default=2, help="large messages under way at any time")
+    given = parser.parse_args()
+    large, size = (given.messages, given.bytes, given.at_once), given.messages * given.bytes
+    options = {"priority": given.priority} if given.priority else {}
     world = hawser.World.open(timeout=60)
-    round_trips(world, lambda done: done >= 50)
-    show(world, "alone", round_trips(world, lambda done: done >= 2000))
-    bulk, begin = Bulk(world, count), time.perf_counter()
-    show(world, "beside bulk", round_trips(world, lambda _: bulk.is_over(), bulk.go_on))
+    round_trips(world, lambda done: done >= 50, **options)
+    show(world, "alone", round_trips(world, lambda done: done >= 2000, **options))
+    bulk, begin = Bulk(world, *large), time.perf_counter()
+    show(world, "beside bulk", round_trips(world, lambda _: bulk.is_over(), bulk.go_on, **options))
     bulk.run()
-    rate(world, "bulk beside them", count, begin)
+    rate(world, "bulk beside them", size, begin)
     world.barrier()
-    bulk, begin = Bulk(world, count), time.perf_counter()
+    bulk, begin = Bulk(world, *large), time.perf_counter()
     bulk.run()
     world.barrier()
-    rate(world, "bulk alone", count, begin)
+    rate(world, "bulk alone", size, begin)
     world.shutdown(30)
 
 

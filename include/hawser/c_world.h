@@ -85,6 +85,7 @@ typedef struct hawser_operation_options {
   uint32_t flag;      /* A receive: refuses a shorter message (exact). A reduction: gives equal bits in each run. */
   int64_t timeout_ns; /* 0: the world's. */
   hawser_compressor compressor; /* Of an all_reduce: packs its elements. 0: none. */
+  uint32_t priority, reserved;  /* Of a send: HAWSER_PRIORITY_*; default: bulk. Since HAWSER_C_ABI 13. */
 } hawser_operation_options;
 
 /* See hawser/compress.h. */

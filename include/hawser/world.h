@@ -2,9 +2,10 @@
 
 // A World is a number of ranks, each an agent, that send one another messages and run collective operations.
 //
-// Collectives of a world match by the order in which each rank calls them. Messages match by world, source and tag, and
-// do not overtake one another; they are copied when they are small, and go straight into the receiver's buffer when
-// they are large. All ranks are connected when `open` and `local` return; with a sparse topology each rank to its
+// Collectives of a world match by the order in which each rank calls them. Messages match by world, source and tag.
+// Each has a class (MessageOptions::priority). Messages of one source, tag and class do not overtake one another, and
+// those of a more urgent class may overtake others. Small messages are copied, large ones go straight into the
+// receiver's buffer. All ranks are connected when `open` and `local` return; with a sparse topology each rank to its
 // neighbours, which pass the messages of the others on.
 //
 // Failure: when a rank's process dies or does not answer for the agent's peer_timeout, every other rank's collectives
@@ -34,6 +35,7 @@
 #include <hawser/status.h>
 #include <hawser/time.h>
 #include <hawser/topology.h>
+#include <hawser/transfer.h>
 
 namespace hawser::runtime {
 class WorldCore;
@@ -150,6 +152,7 @@ class HAWSER_API Request {
 struct MessageOptions {
   Duration timeout = Duration::zero();  ///< Zero: the world's.
   bool exact = false;                   ///< A receive refuses a shorter message, too.
+  Priority priority = Priority::kBulk;  ///< A send's class. A receive takes messages of every class.
 };
 
 class HAWSER_API World {

@@ -645,12 +645,12 @@ class World:
 
     def iexclusive_scan(self, x: Any, op: str = "sum", *, timeout: Seconds = None) -> Request: ...
 
-    def send(self, x: Any, dest: int, tag: int = 0, *, timeout: Seconds = None) -> None:
+    def send(self, x: Any, dest: int, tag: int = 0, *, priority: str = "bulk", timeout: Seconds = None) -> None:
         """
-        Ends when `x` may be used again: small ones are copied. `x` may be a list of arrays: one message of all of them.
+        Ends when `x` may be used again: small ones are copied. `x` may be a list of arrays: one message of all of them. `priority` is the message's class: "critical", "realtime" or "bulk". Messages of one source, tag and class keep their order; those of a more urgent class may overtake others.
         """
 
-    def isend(self, x: Any, dest: int, tag: int = 0, *, timeout: Seconds = None) -> Request: ...
+    def isend(self, x: Any, dest: int, tag: int = 0, *, priority: str = "bulk", timeout: Seconds = None) -> Request: ...
 
     def barrier(self, *, timeout: Seconds = None) -> None:
         """Ends when all ranks have called it."""

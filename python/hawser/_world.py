@@ -99,8 +99,9 @@ def _probe(self: _hawser.World, source: Optional[int] = ANY, tag: Optional[int] 
     return None if found is None else Received(*found)._replace(data=None)
 
 
-def _send(self: _hawser.World, x: Any, dest: int, tag: int = 0, *, timeout: Any = None) -> None:
-    self.isend(x, dest, tag, timeout=timeout).wait()
+def _send(self: _hawser.World, x: Any, dest: int, tag: int = 0, *, priority: str = "bulk",
+          timeout: Any = None) -> None:
+    self.isend(x, dest, tag, priority=priority, timeout=timeout).wait()
 
 
 def _barrier(self: _hawser.World, *, timeout: Any = None) -> None:

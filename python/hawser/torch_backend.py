@@ -257,7 +257,7 @@ class HawserGroup(dist.ProcessGroup):
 
         if self.rank() != 0:
             try:
-                self.world.isend(note, 0, tag, timeout=left()).wait()
+                self.world.isend(note, 0, tag, priority="realtime", timeout=left()).wait()
                 self.world.irecv(note, 0, tag, timeout=left() + patience).wait()
             except Error as error:
                 raise dist.DistBackendError(f"Rank {self.rank()} successfully reached monitoredBarrier, but received errors while "
@@ -279,7 +279,7 @@ class HawserGroup(dist.ProcessGroup):
             who = f"Rank{'' if len(late) == 1 else 's'} {', '.join(map(str, late))}"
             raise dist.DistBackendError(f"{who} failed to pass monitoredBarrier in {patience * 1e3:.0f} ms: {why}") from why
         for rank in range(1, self.size()):
-            self.world.isend(note, rank, tag, timeout=patience).wait()
+            self.world.isend(note, rank, tag, priority="realtime", timeout=patience).wait()
 
     def allgather(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
         requests, spread = [], []
@@ -383,7 +383,7 @@ class HawserGroup(dist.ProcessGroup):
     # ---- Messages.
 
     def send(self, tensors: Any, rank: int, tag: int = 0) -> _Work:
-        return _Work([self.world.isend(_bytes(_Flat(tensors[0]).data), rank, tag,
+        return _Work([self.world.isend(_bytes(_Flat(tensors[0]).data), rank, tag, priority="realtime",
                                        timeout=self._timeout.total_seconds())], tensors)
 
     def recv(self, tensors: Any, rank: Optional[int], tag: int = 0) -> _Work:

@@ -87,6 +87,7 @@ enum class Planted : std::uint8_t {
   kHearsTheDead,     ///< A verdict of failure is not final.
   // Worlds: messages.
   kMessagesOvertake,    ///< A message goes before those that wait in line.
+  kClassOrderLost,      ///< A message goes by the channel of another class than those before it.
   kWorldsMixed,         ///< A receive with a wildcard gets a message of another world.
   kNewestTaken,         ///< A receive gets the newest of the messages that fit.
   kOlderReceivePassed,  ///< A receive with a wildcard goes before an older one without.

@@ -16,19 +16,41 @@ using agent::Sent;
 using base::planted;
 using base::Planted;
 
-constexpr std::array kChannels = {
-    agent::OwnChannel{.id = wire::kRuntimeChannel, .window = kMailboxWindow},
-    agent::OwnChannel{.id = wire::kRuntimeBulkChannel, .window = kMailboxWindow, .priority = Priority::kBulk}};
+constexpr agent::OwnChannel own_channel(Priority priority) {
+  return {.id = wire::runtime_channel_of(priority), .window = kMailboxWindow, .priority = priority};
+}
+constexpr std::array kChannels = {own_channel(Priority::kRealtime), own_channel(Priority::kBulk),
+                                  own_channel(Priority::kCritical)};
 
-/// Parts wait for room among themselves, and what says that no more of them come stays behind them.
-constexpr std::uint32_t channel_of(wire::RuntimeKind kind) {
-  switch (kind) {
-    case wire::RuntimeKind::kPart:
+/// It says that something does not come any more, so it overtakes nothing.
+constexpr bool is_last_word(wire::RuntimeKind kind) {
+  return kind == wire::RuntimeKind::kLeft || kind == wire::RuntimeKind::kChecked;
+}
+
+/// Among which parts those of the message take turns.
+Priority stream_class_of(const Send& send) {
+  return send.envelope.use == wire::MessageUse::kUser ? send.priority : Priority::kBulk;
+}
+
+/// Parts on the channel of class realtime would hold back words and collectives.
+Priority part_class_of(const Send& send) {
+  return stream_class_of(send) == Priority::kCritical ? Priority::kCritical : Priority::kBulk;
+}
+
+/// Whether such a message may come in that class.
+bool may_come(const wire::RuntimeMessage& message, Priority priority) {
+  switch (message.kind) {
+    case wire::RuntimeKind::kEager:
+    case wire::RuntimeKind::kAsk:
+      return priority == Priority::kRealtime || message.envelope.use == wire::MessageUse::kUser;
+    case wire::RuntimeKind::kGone:
     case wire::RuntimeKind::kLeft:
     case wire::RuntimeKind::kChecked:
-      return wire::kRuntimeBulkChannel;
+      return true;
+    case wire::RuntimeKind::kPart:
+      return priority != Priority::kRealtime;
     default:
-      return wire::kRuntimeChannel;
+      return priority == Priority::kRealtime;
   }
 }
 
@@ -59,6 +81,14 @@ void put(const Receive& receive, const Send& send) {
     const std::span<const std::byte> from = send.run(at);
     put(receive, at, from);
     at += from.size();
+  }
+}
+
+/// A planted bug: some realtime messages go by the channel of another class.
+void misclass(Send& send) {
+  const bool is_users = send.envelope.use == wire::MessageUse::kUser;
+  if (is_users && send.priority == Priority::kRealtime && send.envelope.bytes % 2 == 0) {
+    send.priority = Priority::kCritical;
   }
 }
 
@@ -132,7 +162,9 @@ void Mailbox::start(Send& send, Instant deadline, Instant now) {
                              .with_peer(send.to.name())
                              .with_advice("the receiver must take messages; retry after a pause"));
   }
-  planted(Planted::kMessagesOvertake) ? desk.line.push_front(send) : desk.line.push_back(send);
+  if (planted(Planted::kClassOrderLost)) misclass(send);
+  auto& line = desk.of(send.priority).line;
+  planted(Planted::kMessagesOvertake) ? line.push_front(send) : line.push_back(send);
   carrier_.serve(*session, now);
 }
 
@@ -266,7 +298,8 @@ void Mailbox::want(agent::Session& session, Receive& receive, std::uint64_t id, 
     receive.address = address;
     desk.fetches.push_back(receive);
   } else {
-    desk.words.push_back({{.kind = wire::RuntimeKind::kGrant, .id = id, .landing = receive.landing}, {}});
+    desk.of(Priority::kRealtime)
+        .words.push_back({{.kind = wire::RuntimeKind::kGrant, .id = id, .landing = receive.landing}, {}});
   }
   carrier_.serve(session, now);
   if (receive.got.bytes == 0) return end_one(receive, {});
@@ -288,7 +321,8 @@ void Mailbox::fetch_part(agent::Session& session, Desk& desk, Receive& receive) 
     receive.address = 0;
   }
   const wire::RuntimeKind kind = is_read ? wire::RuntimeKind::kFetched : wire::RuntimeKind::kGrant;
-  desk.words.push_back({{.kind = kind, .id = receive.asked_id, .landing = receive.landing}, {}});
+  desk.of(Priority::kRealtime)
+      .words.push_back({{.kind = kind, .id = receive.asked_id, .landing = receive.landing}, {}});
   if (is_read && planted(Planted::kFetchedIsTaken)) {
     desk.landing.erase(receive.landing);
     end_one(receive, {});
@@ -301,12 +335,11 @@ void Mailbox::drop_kept(Arrived& arrived) {
     agent::Session* const session = carrier_.session_with(arrived.from, &gone);
     Desk* const desk = session == nullptr ? nullptr : known_desk(*session);
     if (desk != nullptr && arrived.bytes != nullptr) {
-      desk->kept_bytes -= arrived.envelope.bytes;
-      --desk->kept_messages;
-      note_freed(*desk, arrived.envelope.bytes);
-      if (desk->freed_bytes > kEagerWindow / 4 || desk->freed_messages > kEagerMessages / 4) {
-        carrier_.serve(*session, carrier_.now());
-      }
+      ClassDesk& its = desk->of(arrived.priority);
+      its.kept_bytes -= arrived.envelope.bytes;
+      --its.kept_messages;
+      note_freed(its, arrived.envelope.bytes);
+      if (its.owes_freed()) carrier_.serve(*session, carrier_.now());
     } else if (desk != nullptr) {
       desk->kept_asks.erase(arrived.id);
     }
@@ -328,9 +361,9 @@ bool Mailbox::discard(const Pattern& pattern, Peer* from, wire::MessageEnvelope*
   return true;
 }
 
-void Mailbox::note_freed(Desk& desk, std::size_t bytes) {
-  desk.freed_bytes += bytes;
-  ++desk.freed_messages;
+void Mailbox::note_freed(ClassDesk& its, std::size_t bytes) {
+  its.freed_bytes += bytes;
+  ++its.freed_messages;
 }
 
 void Mailbox::stop(Operation& operation, const Status& status, Instant now) {
@@ -345,7 +378,8 @@ void Mailbox::stop(Operation& operation, const Status& status, Instant now) {
         desk.landing.erase(receive.landing);
         if (receive.fetch_hook.is_linked()) {  // The sender waits for a word.
           const wire::RuntimeKind kind = wire::RuntimeKind::kFetched;
-          desk.words.push_back({{.kind = kind, .id = receive.asked_id, .landing = receive.landing}, {}});
+          desk.of(Priority::kRealtime)
+              .words.push_back({{.kind = kind, .id = receive.asked_id, .landing = receive.landing}, {}});
           carrier_.serve(*session, now);
         }
       }
@@ -362,7 +396,9 @@ void Mailbox::stop(Operation& operation, const Status& status, Instant now) {
   if (session != nullptr && send.is_asked) {
     Desk& desk = desk_of(*session);
     desk.asked.erase(send.id);
-    if (!planted(Planted::kGoneUntold)) desk.words.push_back({{.kind = wire::RuntimeKind::kGone, .id = send.id}, {}});
+    if (!planted(Planted::kGoneUntold)) {  // It does not overtake what it speaks of.
+      desk.of(send.priority).words.push_back({{.kind = wire::RuntimeKind::kGone, .id = send.id}, {}});
+    }
     carrier_.serve(*session, now);
   }
   end_one(send, status);
@@ -421,7 +457,9 @@ std::vector<Send*> Mailbox::sends_of(std::uint64_t world, const Peer& to) {
   if (desk == nullptr) return all;
   for (const auto& [id, send] : desk->asked) add(send);
   std::ranges::sort(all, {}, &Send::id);
-  for (Send& send : desk->line) add(&send);
+  for (ClassDesk& its : desk->classes) {
+    for (Send& send : its.line) add(&send);
+  }
   return all;
 }
 
@@ -442,10 +480,10 @@ void Mailbox::tell(const Peer& peer, Word word, Instant now) {
   agent::Session* const session = peer.is_self() ? nullptr : carrier_.session_with(peer, &gone);
   if (session == nullptr) return;
   Desk& desk = desk_of(*session);
-  if (channel_of(word.message.kind) == wire::kRuntimeBulkChannel) {
-    desk.last_words.push_back(std::move(word));
+  if (is_last_word(word.message.kind)) {
+    for (ClassDesk& its : desk.classes) its.last_words.push_back(word);
   } else {
-    desk.words.push_back(std::move(word));
+    desk.of(Priority::kRealtime).words.push_back(std::move(word));
   }
   carrier_.serve(*session, now);
 }
@@ -454,7 +492,7 @@ void Mailbox::tell_if_room(const Peer& peer, Word word, Instant now) {
   Status gone;
   const agent::Session* const session = carrier_.session_with(peer, &gone);
   const Desk* const desk = session == nullptr ? nullptr : known_desk(*session);
-  if (desk != nullptr && desk->words.size() + desk->last_words.size() >= kChecksMax) return;
+  if (desk != nullptr && desk->words() >= kChecksMax) return;
   tell(peer, std::move(word), now);
 }
 
@@ -485,10 +523,14 @@ Status Mailbox::on_message(agent::Session& session, std::uint32_t channel, std::
                            Instant now) {
   const Result<wire::RuntimeMessage> message = wire::decode_runtime(bytes);
   if (!message) return message.error();
-  Status status = handle(session, *message, now);
+  const Priority priority = wire::class_of_runtime(channel);
+  if (!may_come(*message, priority)) {
+    return Status(Code::kCorrupt, "world: a message came in a class that its kind does not have");
+  }
+  Status status = handle(session, priority, *message, now);
   // Answers to what it says wait for it to read.
   const Desk* const desk = known_desk(session);
-  if (status.ok() && desk != nullptr && desk->words.size() + desk->last_words.size() > kWordsMax) {
+  if (status.ok() && desk != nullptr && desk->words() > kWordsMax) {
     status = Status(Code::kCorrupt, "a peer asks much and reads nothing");
   }
   carrier_.release_message(session, channel, bytes.size());
@@ -496,12 +538,12 @@ Status Mailbox::on_message(agent::Session& session, std::uint32_t channel, std::
   return status;
 }
 
-Status Mailbox::handle(agent::Session& session, const wire::RuntimeMessage& message, Instant now) {
+Status Mailbox::handle(agent::Session& session, Priority priority, const wire::RuntimeMessage& message, Instant now) {
   switch (message.kind) {
     case wire::RuntimeKind::kEager:
-      return on_eager(session, message, now);
+      return on_eager(session, priority, message, now);
     case wire::RuntimeKind::kAsk:
-      return on_ask(session, message, now);
+      return on_ask(session, priority, message, now);
     case wire::RuntimeKind::kGrant:
       return on_grant(session, message, now);
     case wire::RuntimeKind::kPart:
@@ -515,12 +557,13 @@ Status Mailbox::handle(agent::Session& session, const wire::RuntimeMessage& mess
     case wire::RuntimeKind::kFreed:
       return on_freed(session, message);
     case wire::RuntimeKind::kLeft:
+    case wire::RuntimeKind::kChecked:
+      return on_last_word(session, priority, message);
     case wire::RuntimeKind::kFailed:
     case wire::RuntimeKind::kRevoke:
     case wire::RuntimeKind::kAgree:
     case wire::RuntimeKind::kLost:
     case wire::RuntimeKind::kTopology:
-    case wire::RuntimeKind::kChecked:
     case wire::RuntimeKind::kBell:
       watchers_.tell(agent::inner::peer_of(session), message, desk_of(session).early, carrier_.now());
       return {};
@@ -531,48 +574,67 @@ Status Mailbox::handle(agent::Session& session, const wire::RuntimeMessage& mess
   return {};
 }
 
-Status Mailbox::on_freed(agent::Session& session, const wire::RuntimeMessage& message) {
+/// All classes bring the same ones, each in the same order.
+Status Mailbox::on_last_word(agent::Session& session, Priority priority, const wire::RuntimeMessage& message) {
   Desk& desk = desk_of(session);
-  if (message.bytes > desk.eager_bytes || message.messages > desk.eager_messages) {
-    return Status(Code::kCorrupt, "a peer frees more than it was sent");
-  }
-  desk.eager_bytes -= message.bytes;
-  desk.eager_messages -= message.messages;
+  const std::size_t place = desk.of(priority).last_heard++ - desk.last_heard;
+  if (place > kLastWordsMax) return Status(Code::kCorrupt, "a peer says its last words in one class only");
+  if (place == desk.last.size()) desk.last.push_back({.word = {.message = message, .text = {}}});
+  Desk::LastWord& its = desk.last[place];
+  const wire::RuntimeMessage& known = its.word.message;
+  const bool is_same = known.kind == message.kind && known.world == message.world && known.number == message.number &&
+                       known.code == message.code;
+  if (!is_same) return Status(Code::kCorrupt, "a peer's classes bring different last words");
+  if (++its.classes < wire::kClasses) return {};
+  desk.last.pop_front();  // Those before it came in each class before it did.
+  ++desk.last_heard;
+  watchers_.tell(agent::inner::peer_of(session), message, desk.early, carrier_.now());
   return {};
 }
 
-Status Mailbox::on_eager(agent::Session& session, const wire::RuntimeMessage& message, Instant now) {
+Status Mailbox::on_freed(agent::Session& session, const wire::RuntimeMessage& message) {
+  ClassDesk& its = desk_of(session).of(message.priority);
+  if (message.bytes > its.eager_bytes || message.messages > its.eager_messages) {
+    return Status(Code::kCorrupt, "a peer frees more than it was sent");
+  }
+  its.eager_bytes -= message.bytes;
+  its.eager_messages -= message.messages;
+  return {};
+}
+
+Status Mailbox::on_eager(agent::Session& session, Priority priority, const wire::RuntimeMessage& message, Instant now) {
   const Peer from = agent::inner::peer_of(session);
-  Desk& desk = desk_of(session);
+  ClassDesk& its = desk_of(session).of(priority);
   if (watchers_.is_closed(message.envelope.world)) {
-    note_freed(desk, message.body.size());
+    note_freed(its, message.body.size());
     return {};
   }
   if (Receive* const receive = receive_for(message.envelope, from)) {
     prepare(*receive, message.envelope, from);
     put(*receive, 0, message.body);
     receive->received = message.body.size();
-    note_freed(desk, message.body.size());
-    if (desk.freed_bytes > kEagerWindow / 4 || desk.freed_messages > kEagerMessages / 4) carrier_.serve(session, now);
+    note_freed(its, message.body.size());
+    if (its.owes_freed()) carrier_.serve(session, now);
     end_one(*receive, {});
     return {};
   }
-  if (desk.kept_bytes + message.body.size() > kEagerWindow || desk.kept_messages >= kEagerMessages) {
+  if (its.kept_bytes + message.body.size() > kEagerWindow || its.kept_messages >= kEagerMessages) {
     return Status(Code::kCorrupt, "a peer sent more than may wait here unwanted");
   }
   auto arrived = std::make_unique<Arrived>();
   arrived->from = from;
   arrived->source = source_of(from);
   arrived->envelope = message.envelope;
+  arrived->priority = priority;
   arrived->bytes = std::make_unique_for_overwrite<std::byte[]>(message.body.size());
   copy(arrived->bytes.get(), message.body.data(), message.body.size());
-  desk.kept_bytes += message.body.size();
-  ++desk.kept_messages;
+  its.kept_bytes += message.body.size();
+  ++its.kept_messages;
   keep(std::move(arrived));
   return {};
 }
 
-Status Mailbox::on_ask(agent::Session& session, const wire::RuntimeMessage& message, Instant now) {
+Status Mailbox::on_ask(agent::Session& session, Priority priority, const wire::RuntimeMessage& message, Instant now) {
   if (watchers_.is_closed(message.envelope.world)) return {};
   const Peer from = agent::inner::peer_of(session);
   const bool is_call = message.envelope.use == wire::MessageUse::kCall;
@@ -591,6 +653,7 @@ Status Mailbox::on_ask(agent::Session& session, const wire::RuntimeMessage& mess
   arrived->from = from;
   arrived->source = source_of(from);
   arrived->envelope = message.envelope;
+  arrived->priority = priority;
   arrived->id = message.id;
   arrived->address = message.address;
   desk.kept_asks.emplace(message.id, arrived.get());
@@ -611,7 +674,7 @@ Status Mailbox::on_grant(agent::Session& session, const wire::RuntimeMessage& me
     end_one(send, {});
     return {};
   }
-  desk.streams.push_back(send);
+  desk.of(stream_class_of(send)).streams.push_back(send);
   carrier_.serve(session, now);
   return {};
 }
@@ -659,7 +722,7 @@ Status Mailbox::on_fetched(agent::Session& session, const wire::RuntimeMessage& 
     return Status(Code::kCorrupt, "a peer has read a message that it was granted, or was not told where");
   }
   desk.asked.erase(found);
-  desk.words.push_back({{.kind = wire::RuntimeKind::kTaken, .landing = message.landing}, {}});
+  desk.of(Priority::kRealtime).words.push_back({{.kind = wire::RuntimeKind::kTaken, .landing = message.landing}, {}});
   carrier_.serve(session, now);
   end_one(send, {});
   return {};
@@ -681,9 +744,9 @@ Status Mailbox::on_taken(agent::Session& session, const wire::RuntimeMessage& me
 
 // ---- What goes.
 
-Sent Mailbox::say(agent::Session& session, const wire::RuntimeMessage& message) {
+Sent Mailbox::say(agent::Session& session, Priority priority, const wire::RuntimeMessage& message) {
   wire::RuntimeBuffer buffer;
-  return carrier_.carry(session, channel_of(message.kind), wire::encode(message, buffer), message.body);
+  return carrier_.carry(session, wire::runtime_channel_of(priority), wire::encode(message, buffer), message.body);
 }
 
 /// Small pieces are copied together.
@@ -697,8 +760,9 @@ std::span<const std::byte> Mailbox::together(const Send& send, std::uint64_t off
 
 Sent Mailbox::announce(agent::Session& session, Desk& desk, Send& send) {
   const std::uint64_t bytes = send.envelope.bytes;
+  ClassDesk& its = desk.of(send.priority);
   const bool is_eager =
-      bytes <= kEagerMax && desk.eager_bytes + bytes <= kEagerWindow && desk.eager_messages < kEagerMessages;
+      bytes <= kEagerMax && its.eager_bytes + bytes <= kEagerWindow && its.eager_messages < kEagerMessages;
   wire::RuntimeMessage message{.kind = wire::RuntimeKind::kEager, .envelope = send.envelope};
   if (is_eager) {
     message.body = together(send, 0, bytes);
@@ -709,12 +773,12 @@ Sent Mailbox::announce(agent::Session& session, Desk& desk, Send& send) {
     send.is_readable = bytes != 0 && send.pieces == nullptr && carrier_.can_fetch(session);
     message.address = send.is_readable ? reinterpret_cast<std::uintptr_t>(send.data) : 0;
   }
-  const Sent sent = say(session, message);
+  const Sent sent = say(session, send.priority, message);
   if (sent != Sent::kYes) return sent;
   send.hook.unlink();
   if (is_eager) {
-    desk.eager_bytes += bytes;
-    ++desk.eager_messages;
+    its.eager_bytes += bytes;
+    ++its.eager_messages;
     end_one(send, {});
   } else {
     send.is_asked = true;
@@ -727,15 +791,16 @@ Sent Mailbox::send_part(agent::Session& session, Desk& desk, Send& send) {
   std::uint64_t size = std::min<std::uint64_t>(send.envelope.bytes - send.sent, wire::kRuntimeBodyMax);
   const std::size_t lies_together = send.run(send.sent).size();
   if (lies_together >= kPieceMin) size = std::min<std::uint64_t>(size, lies_together);  // It is not copied.
-  const Sent sent = say(session, {.kind = wire::RuntimeKind::kPart,
-                                  .landing = send.landing,
-                                  .offset = send.sent,
-                                  .body = together(send, send.sent, size)});
+  const Sent sent = say(session, part_class_of(send),
+                        {.kind = wire::RuntimeKind::kPart,
+                         .landing = send.landing,
+                         .offset = send.sent,
+                         .body = together(send, send.sent, size)});
   if (sent != Sent::kYes) return sent;
   send.sent += size;
   send.hook.unlink();
   if (send.sent < send.envelope.bytes) {
-    desk.streams.push_back(send);
+    desk.of(stream_class_of(send)).streams.push_back(send);
     return sent;
   }
   desk.asked.erase(send.id);
@@ -743,48 +808,91 @@ Sent Mailbox::send_part(agent::Session& session, Desk& desk, Send& send) {
   return sent;
 }
 
-template <typename Words>
-Sent Mailbox::say_all(agent::Session& session, Words& words, std::size_t* work) {
+Sent Mailbox::say_all(agent::Session& session, std::list<Word>& words, Priority priority, std::size_t* work) {
   while (!words.empty()) {
-    if (const Sent sent = say(session, words.front().whole()); sent != Sent::kYes) return sent;
+    if (const Sent sent = say(session, priority, words.front().whole()); sent != Sent::kYes) return sent;
     words.pop_front();
     ++*work;
   }
   return Sent::kYes;
 }
 
-/// Parts have a channel of their own: they hold back nothing else.
-Sent Mailbox::pump_desk(agent::Session& session, Desk& desk, std::size_t* work) {
-  Sent sent = say_all(session, desk.words, work);
-  if (sent == Sent::kYes && (desk.freed_bytes > kEagerWindow / 4 || desk.freed_messages > kEagerMessages / 4)) {
-    sent =
-        say(session, {.kind = wire::RuntimeKind::kFreed, .bytes = desk.freed_bytes, .messages = desk.freed_messages});
-    if (sent == Sent::kYes) desk.freed_bytes = desk.freed_messages = 0;
+Sent Mailbox::announce_all(agent::Session& session, Desk& desk, Priority priority, std::size_t* work) {
+  auto& line = desk.of(priority).line;
+  while (!line.empty()) {
+    if (const Sent sent = announce(session, desk, *line.front()); sent != Sent::kYes) return sent;
+    ++*work;
   }
-  while (sent == Sent::kYes && !desk.line.empty()) {
-    sent = announce(session, desk, *desk.line.front());
-    if (sent == Sent::kYes) ++*work;
+  return Sent::kYes;
+}
+
+/// Of every class: what frees room for bulk does not wait behind bulk.
+Sent Mailbox::tell_freed(agent::Session& session, Desk& desk) {
+  for (std::size_t i = 0; i < wire::kClasses; ++i) {
+    ClassDesk& its = desk.classes[i];
+    if (!its.owes_freed()) continue;
+    const Sent sent = say(session, Priority::kRealtime,
+                          {.kind = wire::RuntimeKind::kFreed,
+                           .bytes = its.freed_bytes,
+                           .messages = its.freed_messages,
+                           .priority = static_cast<Priority>(i)});
+    if (sent != Sent::kYes) return sent;
+    its.freed_bytes = its.freed_messages = 0;
   }
+  return Sent::kYes;
+}
+
+/// The first of these classes that has streams comes first.
+Sent Mailbox::send_parts(agent::Session& session, Desk& desk, std::span<ClassDesk> classes, std::size_t* work) {
+  const auto next = [&] {
+    return std::ranges::find_if(classes, [](ClassDesk& each) { return !each.streams.empty(); });
+  };
+  for (int part = 0; part < kPartsAtOnce && next() != classes.end(); ++part) {
+    const Sent sent = send_part(session, desk, *next()->streams.front());
+    if (sent != Sent::kYes) return sent;
+    ++*work;
+  }
+  if (next() != classes.end()) carrier_.serve(session, carrier_.now());  // The next ones next turn.
+  return Sent::kYes;
+}
+
+Sent Mailbox::pump_urgent(agent::Session& session, Desk& desk, Priority priority, std::size_t* work) {
+  ClassDesk& its = desk.of(priority);
+  Sent sent = say_all(session, its.words, priority, work);
+  if (sent == Sent::kYes && priority == Priority::kRealtime) sent = tell_freed(session, desk);
+  if (sent == Sent::kYes) sent = announce_all(session, desk, priority, work);
+  if (sent == Sent::kYes) sent = say_all(session, its.last_words, priority, work);
+  if (sent == Sent::kYes && priority == Priority::kCritical) {
+    sent = send_parts(session, desk, std::span(&its, 1), work);
+  }
+  return sent;
+}
+
+/// Parts come last.
+Sent Mailbox::pump_bulk(agent::Session& session, Desk& desk, std::size_t* work) {
+  ClassDesk& its = desk.of(Priority::kBulk);
+  Sent sent = say_all(session, its.words, Priority::kBulk, work);
+  if (sent == Sent::kYes) sent = announce_all(session, desk, Priority::kBulk, work);
+  if (sent == Sent::kYes) sent = say_all(session, its.last_words, Priority::kBulk, work);
   if (!desk.fetches.empty()) {  // Whatever waits for credit: to read needs none.
     fetch_part(session, desk, *desk.fetches.front());
     carrier_.serve(session, carrier_.now());
     ++*work;
   }
-  Sent bulk = say_all(session, desk.last_words, work);
-  for (int part = 0; part < kPartsAtOnce && bulk == Sent::kYes && !desk.streams.empty(); ++part) {
-    bulk = send_part(session, desk, *desk.streams.front());
-    if (bulk == Sent::kYes) ++*work;
-  }
-  if (bulk == Sent::kYes && !desk.streams.empty()) carrier_.serve(session, carrier_.now());  // The next ones next turn.
-  return sent == Sent::kNoRoom ? sent : bulk;
+  if (sent == Sent::kYes) sent = send_parts(session, desk, std::span(desk.classes).subspan(1), work);
+  return sent;
 }
 
 bool Mailbox::pump(agent::Session& session, std::size_t* work) {
   Desk* const desk = known_desk(session);
   if (desk == nullptr) return true;
-  const Sent sent = pump_desk(session, *desk, work);
+  bool has_room = true;  // A class that waits holds back no other one.
+  for (const Priority priority : {Priority::kCritical, Priority::kRealtime}) {
+    has_room = pump_urgent(session, *desk, priority, work) != Sent::kNoRoom && has_room;
+  }
+  has_room = pump_bulk(session, *desk, work) != Sent::kNoRoom && has_room;
   run_jobs(carrier_.now());
-  return sent != Sent::kNoRoom;
+  return has_room;
 }
 
 // ---- Ends.
@@ -793,16 +901,24 @@ void Mailbox::end(agent::Session& session, const Status& status) {
   Desk* const desk = known_desk(session);
   const Peer peer = agent::inner::peer_of(session);
   if (desk != nullptr) {
-    while (Send* const send = desk->line.front()) end_one(*send, status);
+    for (ClassDesk& its : desk->classes) {
+      while (Send* const send = its.line.front()) end_one(*send, status);
+    }
     for (const auto& [id, send] : std::exchange(desk->asked, {})) {
       if (!planted(Planted::kAskedKept)) end_one(*send, status);
     }
     for (const auto& [landing, receive] : std::exchange(desk->landing, {})) end_one(*receive, status);
-    desk->words.clear();
+    for (ClassDesk& its : desk->classes) {
+      its.words.clear();
+      its.last_words.clear();
+      its.last_heard = 0;
+      its.eager_bytes = its.eager_messages = its.kept_bytes = its.kept_messages = 0;
+      its.freed_bytes = its.freed_messages = 0;
+    }
+    desk->last.clear();
+    desk->last_heard = 0;
     desk->early.clear();
-    desk->eager_bytes = desk->eager_messages = desk->kept_bytes = desk->kept_messages = 0;
     desk->kept_asks.clear();
-    desk->freed_bytes = desk->freed_messages = 0;
   }
   matcher_.for_each_kept([&](Arrived& arrived) {  // What came whole may still be received.
     if (arrived.source == source_of(peer) && arrived.bytes == nullptr) matcher_.drop(arrived);
@@ -820,7 +936,7 @@ bool Mailbox::awaits(const agent::Session& session) const {
 
 std::size_t Mailbox::left(const agent::Session& session) const {
   const Desk* const desk = known_desk(session);
-  return desk == nullptr ? 0 : desk->asked.size() + desk->landing.size() + desk->words.size() + desk->last_words.size();
+  return desk == nullptr ? 0 : desk->asked.size() + desk->landing.size() + desk->words();
 }
 
 std::size_t Mailbox::expire(Instant now) {

@@ -7,10 +7,19 @@
 // a place once somebody wants it, whose buffer its bytes then go into as they come. Where the sender's memory can be
 // read from here (two processes of one user on one host), the receiver copies it instead, and has the message once the
 // sender has said that it was there all the time. So no message waits behind bytes
-// that nobody wants, and a stranger can make nobody keep more than that window and kAsksMax envelopes.
+// that nobody wants, and a stranger can make nobody keep more than that window of each class and kAsksMax envelopes.
+//
+// Classes: a message goes on the channel of its class, with that channel's credit and an eager window of the class, so
+// one class never waits for the credit of another one. On its channel a class is in order, and the matcher keeps what
+// comes in the order in which it came: messages of one source, tag and class do not overtake one another. Parts of
+// critical messages go on the critical channel, all others on the bulk one, those of realtime messages first: they hold
+// back no word and no collective. Classes overtake one another, in a relay also on its way. So a word that must not
+// overtake anything that was said before (left, checked) is said in each class, and counts once all of them brought it.
 //
 // Thread rule: under the lane's lock.
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -33,21 +42,24 @@
 #include "runtime/matcher.h"
 #include "runtime/recorder.h"
 #include "runtime/watchers.h"
+#include "wire/session.h"
 
 namespace hawser::runtime {
 
 inline constexpr std::size_t kEagerMax = wire::kRuntimeBodyMax;
-inline constexpr std::size_t kEagerWindow = std::size_t{4} << 20;       ///< Bytes of one sender that wait unwanted.
-inline constexpr std::size_t kEagerMessages = 16'384;                   ///< The same as a number.
-inline constexpr std::size_t kAsksMax = 65'536;                         ///< Of one sender, not granted yet.
+inline constexpr std::size_t kEagerWindow = std::size_t{4}
+                                            << 20;     ///< Of one sender and class, bytes that wait unwanted.
+inline constexpr std::size_t kEagerMessages = 16'384;  ///< The same as a number.
+inline constexpr std::size_t kAsksMax = 65'536;        ///< Of one sender, not granted yet.
 inline constexpr std::uint64_t kOwnBufferMax = std::uint64_t{1} << 30;  ///< Made for a receive without a buffer.
 inline constexpr std::size_t kOperationsMax = std::size_t{1} << 20;     ///< Sends and receives of one rank under way.
 inline constexpr std::size_t kFetchPart = 256 * 1024;                   ///< Read of one message in one go.
 inline constexpr std::size_t kWordsMax = 4096;                          ///< For one peer, not sent yet.
 inline constexpr std::size_t kPieceMin = 16 * 1024;                     ///< Smaller pieces are sent together.
-inline constexpr std::size_t kChecksMax = 256;                          ///< Words that wait; no more questions then.
-inline constexpr std::uint32_t kMailboxWindow = 256;                    ///< Messages of one peer on their way to here.
-inline constexpr int kPartsAtOnce = 4;  ///< Of large messages, sent to one peer in one turn.
+inline constexpr std::size_t kLastWordsMax = 4096;    ///< Of one peer, that came in some classes only.
+inline constexpr std::size_t kChecksMax = 256;        ///< Words that wait; no more questions then.
+inline constexpr std::uint32_t kMailboxWindow = 256;  ///< Messages of one peer on their way to here.
+inline constexpr int kPartsAtOnce = 4;  ///< Of large messages, sent to one peer on one channel in one turn.
 
 /// Of a peer: compares equal for handles of one incarnation.
 inline const void* source_of(const Peer& peer) { return core_of(peer).get(); }
@@ -123,7 +135,7 @@ class Mailbox final : public agent::Service {
   /// All that was to be said to the peer has been given to its carrier, but for messages that it has not wanted yet.
   bool is_silent(const agent::Session& session) const {
     const Desk* const desk = known_desk(session);
-    return desk == nullptr || (desk->words.empty() && desk->last_words.empty() && desk->line.empty());
+    return desk == nullptr || desk->is_silent();
   }
   /// All worlds end.
   void close_all(Instant now) { watchers_.close_all(now); }
@@ -176,20 +188,42 @@ class Mailbox final : public agent::Service {
 
  private:
   using Deadlines = base::TimerHeap<Operation, &Operation::alarm>;
+  /// What goes and comes in one class.
+  struct ClassDesk {
+    std::list<Word> words;                            ///< Grants and the like, which go first.
+    base::IntrusiveList<Send, &Send::hook> line;      ///< To be announced, in order.
+    base::IntrusiveList<Send, &Send::hook> streams;   ///< Granted: their bytes go out in turns.
+    std::size_t eager_bytes = 0, eager_messages = 0;  ///< Sent, and not freed by the peer yet.
+    std::size_t kept_bytes = 0, kept_messages = 0;    ///< Of the peer's, that nobody wants yet.
+    std::size_t freed_bytes = 0, freed_messages = 0;  ///< The peer has to be told.
+    std::list<Word> last_words;                       ///< They go behind what is in line.
+    std::uint64_t last_heard = 0;                     ///< The peer's last words that came in this class.
+    bool owes_freed() const { return freed_bytes > kEagerWindow / 4 || freed_messages > kEagerMessages / 4; }
+  };
   /// What there is with one peer.
   struct Desk final : agent::Tenancy {
-    base::IntrusiveList<Send, &Send::hook> line;     ///< To be announced, in order.
-    base::IntrusiveList<Send, &Send::hook> streams;  ///< Granted: their bytes go out in turns.
+    std::array<ClassDesk, wire::kClasses> classes;
     std::unordered_map<std::uint64_t, Send*> asked;  ///< By id.
     std::unordered_map<std::uint64_t, Receive*> landing;
     base::IntrusiveList<Receive, &Receive::fetch_hook> fetches;  ///< Of these the ones that are being read.
-    std::deque<Word> words;                                      ///< Grants and the like, which go first.
-    std::list<Word> last_words;                                  ///< Those that must not overtake parts.
-    std::size_t eager_bytes = 0, eager_messages = 0;             ///< Sent, and not freed by the peer yet.
-    std::size_t kept_bytes = 0, kept_messages = 0;               ///< Of the peer's, that nobody wants yet.
     std::unordered_map<std::uint64_t, Arrived*> kept_asks;       ///< By the peer's number.
-    std::size_t freed_bytes = 0, freed_messages = 0;             ///< The peer has to be told.
     EarlyWords early;
+    struct LastWord {
+      Word word;
+      std::size_t classes = 0;  ///< In how many of them it came.
+    };
+    std::deque<LastWord> last;     ///< That have not come in all classes, in their order.
+    std::uint64_t last_heard = 0;  ///< Those that have.
+
+    ClassDesk& of(Priority priority) { return classes[wire::index_of(priority)]; }
+    std::size_t words() const {
+      std::size_t count = 0;
+      for (const ClassDesk& each : classes) count += each.words.size() + each.last_words.size();
+      return count;
+    }
+    bool is_silent() const {
+      return words() == 0 && std::ranges::all_of(classes, [](const ClassDesk& each) { return each.line.empty(); });
+    }
   };
 
   Desk& desk_of(agent::Session& session);
@@ -198,8 +232,7 @@ class Mailbox final : public agent::Service {
   }
 
   /// Sends words, oldest first.
-  template <typename Words>
-  agent::Sent say_all(agent::Session& session, Words& words, std::size_t* work);
+  agent::Sent say_all(agent::Session& session, std::list<Word>& words, Priority priority, std::size_t* work);
   bool admit(Operation& operation);
   void end_one(Operation& operation, Status status);
   void send_to_self(Send& send);
@@ -216,25 +249,30 @@ class Mailbox final : public agent::Service {
   /// Has the asked message's bytes come: `address` is where they lie at the sender, or 0.
   void want(agent::Session& session, Receive& receive, std::uint64_t id, std::uint64_t address, Instant now);
   void fetch_part(agent::Session& session, Desk& desk, Receive& receive);
-  void note_freed(Desk& desk, std::size_t bytes);
+  static void note_freed(ClassDesk& its, std::size_t bytes);
   void drop_kept(Arrived& arrived);
 
-  Status on_eager(agent::Session& session, const wire::RuntimeMessage& message, Instant now);
-  Status on_ask(agent::Session& session, const wire::RuntimeMessage& message, Instant now);
+  Status on_eager(agent::Session& session, Priority priority, const wire::RuntimeMessage& message, Instant now);
+  Status on_ask(agent::Session& session, Priority priority, const wire::RuntimeMessage& message, Instant now);
   Status on_grant(agent::Session& session, const wire::RuntimeMessage& message, Instant now);
   Status on_part(agent::Session& session, const wire::RuntimeMessage& message);
   Status on_gone(agent::Session& session, const wire::RuntimeMessage& message);
   Status on_fetched(agent::Session& session, const wire::RuntimeMessage& message, Instant now);
   Status on_taken(agent::Session& session, const wire::RuntimeMessage& message);
-  Status handle(agent::Session& session, const wire::RuntimeMessage& message, Instant now);
+  Status handle(agent::Session& session, Priority priority, const wire::RuntimeMessage& message, Instant now);
   Status on_freed(agent::Session& session, const wire::RuntimeMessage& message);
+  Status on_last_word(agent::Session& session, Priority priority, const wire::RuntimeMessage& message);
   void on_check(agent::Session& session, const wire::RuntimeMessage& message, Instant now);
 
-  agent::Sent say(agent::Session& session, const wire::RuntimeMessage& message);
+  agent::Sent say(agent::Session& session, Priority priority, const wire::RuntimeMessage& message);
   std::span<const std::byte> together(const Send& send, std::uint64_t offset, std::size_t size);
   agent::Sent announce(agent::Session& session, Desk& desk, Send& send);
+  agent::Sent announce_all(agent::Session& session, Desk& desk, Priority priority, std::size_t* work);
+  agent::Sent tell_freed(agent::Session& session, Desk& desk);
   agent::Sent send_part(agent::Session& session, Desk& desk, Send& send);
-  agent::Sent pump_desk(agent::Session& session, Desk& desk, std::size_t* work);
+  agent::Sent send_parts(agent::Session& session, Desk& desk, std::span<ClassDesk> classes, std::size_t* work);
+  agent::Sent pump_urgent(agent::Session& session, Desk& desk, Priority priority, std::size_t* work);
+  agent::Sent pump_bulk(agent::Session& session, Desk& desk, std::size_t* work);
 
   agent::Carrier& carrier_;
   std::optional<Recorder> recorder_;

@@ -4,10 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -29,10 +32,11 @@ constexpr Instant kNow = Instant::from_ns(1'000'000);
 /// Keeps what is said.
 class HandCarrier final : public agent::Carrier {
  public:
-  Sent carry(agent::Session&, std::uint32_t, std::span<const std::byte> head,
+  Sent carry(agent::Session&, std::uint32_t channel, std::span<const std::byte> head,
              std::span<const std::byte> body) override {
-    if (answer != Sent::kYes) return answer;
+    if (answer != Sent::kYes || full.contains(channel)) return answer == Sent::kYes ? Sent::kNoCredit : answer;
     said.emplace_back(std::string(base::as_text(head)) + std::string(base::as_text(body)));
+    channels.push_back(channel);
     return Sent::kYes;
   }
   void release_message(agent::Session&, std::uint32_t, std::size_t) override { ++released; }
@@ -50,6 +54,8 @@ class HandCarrier final : public agent::Carrier {
   Sent answer = Sent::kYes;
   bool fetches = false;
   std::vector<std::string> said;
+  std::vector<std::uint32_t> channels;  ///< Of these.
+  std::set<std::uint32_t> full;         ///< Channels without credit.
   int released = 0;
 };
 
@@ -58,11 +64,22 @@ class MailboxTest : public testing::Test {
   wire::MessageEnvelope envelope(std::uint64_t bytes, std::uint64_t tag = 7) {
     return {.world = 1, .use = wire::MessageUse::kUser, .tag = tag, .bytes = bytes};
   }
-  Status hear(const wire::RuntimeMessage& message) {
+  Status hear(const wire::RuntimeMessage& message, Priority priority) {
     wire::RuntimeBuffer buffer;
     const std::string bytes =
         std::string(base::as_text(wire::encode(message, buffer))) + std::string(base::as_text(message.body));
-    return mailbox_.on_message(*peer_->session, wire::kRuntimeChannel, base::as_bytes(bytes), kNow);
+    const std::uint32_t channel = wire::runtime_channel_of(priority);
+    return mailbox_.on_message(*peer_->session, channel, base::as_bytes(bytes), kNow);
+  }
+  /// In the class that its kind has, or in class realtime.
+  Status hear(const wire::RuntimeMessage& message) {
+    return hear(message, message.kind == RuntimeKind::kPart ? Priority::kBulk : Priority::kRealtime);
+  }
+  /// It is said in each class.
+  Status hear_last(const wire::RuntimeMessage& message) {
+    Status status = hear(message, Priority::kBulk);
+    if (status.ok()) status = hear(message, Priority::kCritical);
+    return status.ok() ? hear(message, Priority::kRealtime) : status;
   }
   Status hear_eager(std::size_t size, std::uint64_t tag = 7) {
     const std::string body(size, 'e');
@@ -87,11 +104,12 @@ class MailboxTest : public testing::Test {
     mailbox_.start(*made, Instant::max(), kNow);
     return made;
   }
-  std::shared_ptr<Send> send(std::span<const std::byte> bytes) {
+  std::shared_ptr<Send> send(std::span<const std::byte> bytes, Priority priority = Priority::kRealtime) {
     auto made = std::make_shared<Send>();
     made->to = Peer(peer_);
     made->envelope = envelope(bytes.size());
     made->data = bytes.data();
+    made->priority = priority;
     made->self = made;
     mailbox_.start(*made, Instant::max(), kNow);
     return made;
@@ -256,7 +274,7 @@ TEST_F(MailboxTest, ASenderIsDoneOnceItsMessageWasRead) {
 
 TEST_F(MailboxTest, WordsOfWorldsThatAreNotKnownAreBounded) {
   for (std::size_t i = 0; i < 2 * kEarlyWordsMax; ++i) {
-    ASSERT_TRUE(hear({.kind = RuntimeKind::kLeft, .world = i}).ok());
+    ASSERT_TRUE(hear_last({.kind = RuntimeKind::kLeft, .world = i}).ok());
   }
   // A peer that asks without end and reads nothing is dropped.
   std::vector<std::byte> into(8);
@@ -296,7 +314,7 @@ TEST_F(MailboxTest, AChecksAnswerIsTheWorldsUntilItIsClosed) {
   mailbox_.add_watcher(1, watcher, std::array{Peer(peer_)});
   EXPECT_TRUE(watcher.checks.empty()) << "what was asked before is asked again";
   ASSERT_TRUE(hear(check).ok());
-  ASSERT_TRUE(hear({.kind = RuntimeKind::kChecked, .world = 1, .code = Code::kInvalid, .number = 3}).ok());
+  ASSERT_TRUE(hear_last({.kind = RuntimeKind::kChecked, .world = 1, .code = Code::kInvalid, .number = 3}).ok());
   EXPECT_EQ(watcher.checks, (std::vector<std::pair<std::uint64_t, std::uint64_t>>{{5, 6}}));
   EXPECT_EQ(watcher.overs, (std::vector<std::pair<std::uint64_t, Code>>{{3, Code::kInvalid}}));
   pump();
@@ -304,7 +322,7 @@ TEST_F(MailboxTest, AChecksAnswerIsTheWorldsUntilItIsClosed) {
   mailbox_.remove_watcher(1);
   ASSERT_TRUE(hear(check).ok());
   pump();
-  ASSERT_EQ(carrier_.said.size(), 1U);
+  ASSERT_EQ(carrier_.said.size(), wire::kClasses);
   EXPECT_EQ(last().kind, RuntimeKind::kChecked);
   EXPECT_EQ(last().number, 5U);
   EXPECT_EQ(last().code, Code::kDisconnected);
@@ -387,6 +405,174 @@ TEST_F(MailboxTest, ASenderHoldsBackWhatTheReceiverWouldNotKeep) {
   mailbox_.stop(*more, Status(Code::kCancelled, "enough"), kNow);
   pump();
   EXPECT_EQ(last().kind, RuntimeKind::kGone);
+}
+
+TEST_F(MailboxTest, AMessageGoesOnTheChannelOfItsClass) {
+  const std::vector<std::byte> data(10), large(100'000);
+  std::vector<std::shared_ptr<Send>> sends;
+  for (const Priority priority : {Priority::kBulk, Priority::kRealtime, Priority::kCritical}) {
+    sends.push_back(send(data, priority));
+    sends.push_back(send(large, priority));
+  }
+  pump();  // The most urgent ones first.
+  const auto of = [](Priority priority) { return wire::runtime_channel_of(priority); };
+  using Channels = std::vector<std::uint32_t>;
+  const Channels small_and_ask = {of(Priority::kCritical), of(Priority::kCritical), of(Priority::kRealtime),
+                                  of(Priority::kRealtime), of(Priority::kBulk),     of(Priority::kBulk)};
+  ASSERT_EQ(carrier_.channels, small_and_ask);
+  // Parts of critical messages go in their class. The others go in class bulk, those of realtime ones first.
+  for (std::size_t i = 1; i < sends.size(); i += 2) {
+    ASSERT_TRUE(hear({.kind = RuntimeKind::kGrant, .id = sends[i]->id, .landing = i}).ok());
+  }
+  carrier_.channels.clear();
+  carrier_.said.clear();
+  pump();
+  EXPECT_EQ(carrier_.channels, (Channels{of(Priority::kCritical), of(Priority::kCritical), of(Priority::kBulk),
+                                         of(Priority::kBulk), of(Priority::kBulk), of(Priority::kBulk)}));
+  std::vector<std::uint64_t> landings;
+  for (const std::string& said : carrier_.said) {
+    landings.push_back(wire::decode_runtime(base::as_bytes(said)).value().landing);
+  }
+  EXPECT_EQ(landings, (std::vector<std::uint64_t>{5, 5, 3, 3, 1, 1}));
+  for (const auto& each : sends) EXPECT_TRUE(each->final);
+}
+
+TEST_F(MailboxTest, AClassWithoutCreditHoldsBackNoOther) {
+  const std::vector<std::byte> data(10);
+  carrier_.full = {wire::runtime_channel_of(Priority::kRealtime), wire::runtime_channel_of(Priority::kBulk)};
+  const auto bulk = send(data, Priority::kBulk), realtime = send(data), critical = send(data, Priority::kCritical);
+  pump();
+  EXPECT_TRUE(critical->final);
+  EXPECT_FALSE(realtime->final || bulk->final);
+  EXPECT_FALSE(mailbox_.is_silent(*peer_->session));
+  carrier_.full.erase(wire::runtime_channel_of(Priority::kBulk));
+  pump();
+  EXPECT_TRUE(bulk->final);
+  carrier_.full.clear();
+  pump();
+  EXPECT_TRUE(realtime->final);
+  EXPECT_TRUE(mailbox_.is_silent(*peer_->session));
+}
+
+TEST_F(MailboxTest, EachClassHasAWindowOfItsOwn) {
+  const std::vector<std::byte> data(1 << 15);
+  for (std::size_t i = 0; i < kEagerWindow / data.size(); ++i) (void)send(data, Priority::kBulk);
+  const auto asked = send(data, Priority::kBulk);
+  (void)send(data, Priority::kCritical);
+  pump();
+  EXPECT_FALSE(asked->final);
+  EXPECT_EQ(std::ranges::count(carrier_.channels, wire::kRuntimeCriticalChannel), 1);
+  const wire::RuntimeMessage freed{.kind = RuntimeKind::kFreed, .bytes = data.size(), .messages = 2};
+  EXPECT_EQ(hear(freed).code(), Code::kCorrupt) << "none of class realtime were sent";
+  mailbox_.stop(*asked, Status(Code::kCancelled, "enough"), kNow);
+  pump();
+  ASSERT_EQ(last().kind, RuntimeKind::kGone);
+  EXPECT_EQ(carrier_.channels.back(), wire::kRuntimeBulkChannel) << "it does not overtake what it speaks of";
+}
+
+TEST_F(MailboxTest, WhatWasReceivedIsFreedInItsClass) {
+  const std::string body(1 << 15, 'e');
+  const wire::RuntimeMessage eager{
+      .kind = RuntimeKind::kEager, .envelope = envelope(body.size()), .body = base::as_bytes(body)};
+  std::vector<std::byte> into(body.size());
+  for (std::size_t i = 0; i <= kEagerWindow / 4 / body.size(); ++i) {
+    ASSERT_TRUE(hear(eager, Priority::kCritical).ok());
+    EXPECT_TRUE(receive(into)->final);
+  }
+  pump();
+  ASSERT_EQ(last().kind, RuntimeKind::kFreed);
+  EXPECT_EQ(last().priority, Priority::kCritical);
+  EXPECT_GT(last().bytes, kEagerWindow / 4);
+  EXPECT_EQ(carrier_.channels.back(), wire::kRuntimeChannel);
+}
+
+TEST_F(MailboxTest, WhatASenderMayLeaveIsBoundedInEachClass) {
+  for (const Priority priority : {Priority::kCritical, Priority::kRealtime, Priority::kBulk}) {
+    const std::string body(wire::kRuntimeBodyMax, 'e');
+    const wire::RuntimeMessage eager{
+        .kind = RuntimeKind::kEager, .envelope = envelope(body.size()), .body = base::as_bytes(body)};
+    for (std::size_t i = 0; i < kEagerWindow / body.size(); ++i) ASSERT_TRUE(hear(eager, priority).ok());
+    EXPECT_EQ(hear(eager, priority).code(), Code::kCorrupt);
+  }
+}
+
+TEST_F(MailboxTest, AMessageInAClassThatItsKindDoesNotHaveIsCorrupt) {
+  const auto refuses = [&](const wire::RuntimeMessage& message, Priority priority) {
+    return hear(message, priority).code() == Code::kCorrupt;
+  };
+  const std::string body = "x";
+  for (const Priority priority : {Priority::kCritical, Priority::kBulk}) {
+    wire::RuntimeMessage eager{.kind = RuntimeKind::kEager, .envelope = envelope(1), .body = base::as_bytes(body)};
+    EXPECT_FALSE(refuses(eager, priority));
+    for (const wire::MessageUse use : {wire::MessageUse::kCollective, wire::MessageUse::kCall}) {
+      eager.envelope.use = use;
+      EXPECT_TRUE(refuses(eager, priority));
+      EXPECT_FALSE(refuses(eager, Priority::kRealtime));
+    }
+    EXPECT_TRUE(refuses({.kind = RuntimeKind::kGrant, .id = 1, .landing = 2}, priority));
+    EXPECT_TRUE(refuses({.kind = RuntimeKind::kFreed}, priority));
+    EXPECT_TRUE(refuses({.kind = RuntimeKind::kBell, .world = 1}, priority));
+    EXPECT_FALSE(refuses({.kind = RuntimeKind::kGone, .id = 1}, priority));
+  }
+  EXPECT_TRUE(refuses({.kind = RuntimeKind::kPart, .landing = 1}, Priority::kRealtime));
+}
+
+TEST_F(MailboxTest, ClassesOvertakeOneAnotherAndTheirOwnMessagesDoNot) {
+  const auto say = [&](std::string_view text, Priority priority) {
+    return hear({.kind = RuntimeKind::kEager, .envelope = envelope(text.size()), .body = base::as_bytes(text)},
+                priority)
+        .ok();
+  };
+  ASSERT_TRUE(say("c1", Priority::kCritical) && say("b1", Priority::kBulk) && say("c2", Priority::kCritical));
+  ASSERT_TRUE(say("r1", Priority::kRealtime) && say("b2", Priority::kBulk));
+  for (const std::string_view next : {"c1", "b1", "c2", "r1", "b2"}) {
+    std::vector<std::byte> into(2);
+    EXPECT_TRUE(receive(into)->final);
+    EXPECT_EQ(base::as_text(into), next);
+  }
+}
+
+TEST_F(MailboxTest, ALastWordCountsOnceEachClassBroughtIt) {
+  SilentWatcher watcher;
+  mailbox_.add_watcher(1, watcher, std::array{Peer(peer_)});
+  const auto over = [](std::uint64_t number) {
+    return wire::RuntimeMessage{.kind = RuntimeKind::kChecked, .world = 1, .code = Code::kInvalid, .number = number};
+  };
+  ASSERT_TRUE(hear(over(3), Priority::kBulk).ok() && hear(over(4), Priority::kBulk).ok());
+  ASSERT_TRUE(hear(over(3), Priority::kCritical).ok() && hear(over(4), Priority::kCritical).ok());
+  EXPECT_TRUE(watcher.overs.empty()) << "messages of class realtime before it may be on their way";
+  ASSERT_TRUE(hear(over(3), Priority::kRealtime).ok());
+  EXPECT_EQ(watcher.overs.size(), 1U);
+  ASSERT_TRUE(hear(over(4), Priority::kRealtime).ok());
+  EXPECT_EQ(watcher.overs.size(), 2U);
+  ASSERT_TRUE(hear(over(5), Priority::kBulk).ok());
+  EXPECT_EQ(hear(over(6), Priority::kRealtime).code(), Code::kCorrupt) << "the classes tell different things";
+  mailbox_.remove_watcher(1);
+}
+
+TEST_F(MailboxTest, LastWordsInOneClassOnlyAreBounded) {
+  const wire::RuntimeMessage left{.kind = RuntimeKind::kLeft, .world = 5};
+  for (std::size_t i = 0; i <= kLastWordsMax; ++i) ASSERT_TRUE(hear(left, Priority::kBulk).ok());
+  EXPECT_EQ(hear(left, Priority::kBulk).code(), Code::kCorrupt);
+}
+
+TEST_F(MailboxTest, ALastWordGoesBehindWhatIsInLine) {
+  const std::vector<std::byte> data(10);
+  carrier_.full = {wire::kRuntimeChannel, wire::kRuntimeBulkChannel, wire::kRuntimeCriticalChannel};
+  (void)send(data, Priority::kCritical);
+  (void)send(data, Priority::kRealtime);
+  (void)send(data, Priority::kBulk);
+  mailbox_.tell(Peer(peer_), left_word(1), kNow);
+  carrier_.full.clear();
+  pump();
+  std::map<std::uint32_t, std::vector<RuntimeKind>> kinds;
+  for (std::size_t i = 0; i < carrier_.said.size(); ++i) {
+    kinds[carrier_.channels[i]].push_back(wire::decode_runtime(base::as_bytes(carrier_.said[i])).value().kind);
+  }
+  ASSERT_EQ(kinds.size(), wire::kClasses);
+  for (const auto& [channel, its] : kinds) {
+    EXPECT_EQ(its, (std::vector<RuntimeKind>{RuntimeKind::kEager, RuntimeKind::kLeft})) << channel;
+  }
 }
 
 TEST_F(MailboxTest, GrantsThatAreWrong) {

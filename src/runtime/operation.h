@@ -14,6 +14,7 @@
 
 #include <hawser/peer.h>
 #include <hawser/status.h>
+#include <hawser/transfer.h>
 
 #include "base/intrusive_list.h"
 #include "base/timer_heap.h"
@@ -77,6 +78,7 @@ struct Send final : Operation {
   std::uint64_t id = 0;                  ///< Names it at the receiver, once it asked.
   std::uint64_t landing = 0;             ///< Where the receiver wants it.
   std::uint64_t sent = 0;                ///< Bytes.
+  Priority priority = Priority::kRealtime;
   bool is_asked = false;
   bool is_readable = false;  ///< The receiver was told where it lies.
   Arrived* kept = nullptr;   ///< To oneself, and nobody wants it yet.
@@ -134,6 +136,7 @@ struct Arrived {
   std::uint64_t id = 0;                ///< as the message of this number,
   std::uint64_t address = 0;           ///< at this address of its process,
   Send* own = nullptr;                 ///< or here, in a send to oneself.
+  Priority priority = Priority::kRealtime;
   std::uint64_t order = 0;
   base::ListHook bucket_hook, use_hook;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "base/bytes.h"
 #include "runtime/rank_bitmap.h"
@@ -15,10 +16,11 @@ using wire::RelayMessage;
 
 constexpr std::uint32_t kRelayWindow = 64;  ///< Messages of one neighbour on their way to here.
 
-constexpr std::array kRelayChannels = {
-    agent::OwnChannel{.id = wire::kRuntimeChannel, .window = kMailboxWindow},
-    agent::OwnChannel{.id = wire::kRuntimeBulkChannel, .window = kMailboxWindow, .priority = Priority::kBulk},
-    agent::OwnChannel{.id = wire::kRelayChannel, .window = kRelayWindow}};
+constexpr std::array kPriorities = {Priority::kCritical, Priority::kRealtime, Priority::kBulk};
+
+constexpr agent::OwnChannel relay_channel(Priority priority) {
+  return {.id = wire::relay_channel_of(priority), .window = kRelayWindow, .priority = priority};
+}
 
 constexpr const char* kUnreachable = "it cannot be reached any more: every way leads by ranks that are gone";
 
@@ -33,6 +35,8 @@ Relay::Relay(agent::Carrier& carrier, Site site)
       routes_(site_.topology, site_.rank, site_.size),
       ended_(site_.size),
       cards_(site_.size) {
+  std::ranges::copy(mailbox_->channels(), std::back_inserter(channels_));
+  std::ranges::transform(kPriorities, std::back_inserter(channels_), &relay_channel);
   for (std::uint32_t rank = 0; rank < site_.size; ++rank) {
     if (rank == site_.rank) continue;
     if (routes_.is_neighbour(rank)) {
@@ -58,20 +62,20 @@ std::uint32_t Relay::rank_of(const agent::Session& session) const {
 }
 
 /// Only what is found under a rank's name is that rank. It may speak before it is found.
-void Relay::hold(const agent::Session& session, std::span<const std::byte> bytes) {
-  held_[source_of(agent::inner::peer_of(session))].emplace_back(base::as_text(bytes));
+void Relay::hold(const agent::Session& session, std::uint32_t channel, std::span<const std::byte> bytes) {
+  held_[source_of(agent::inner::peer_of(session))].push_back({channel, std::string(base::as_text(bytes))});
 }
 
 void Relay::hear_held(std::uint32_t rank, const Peer& peer, Instant now) {
   const auto held = held_.extract(source_of(peer));
   if (held.empty()) return;
-  for (const std::string& bytes : held.mapped()) {
+  for (const auto& [channel, bytes] : held.mapped()) {
     const Result<RelayMessage> message = wire::decode_relay(base::as_bytes(bytes));
-    const Status heard = message ? hear(rank, *message, now) : message.error();
+    const Status heard = message ? hear(rank, wire::class_of_relay(channel), *message, now) : message.error();
     if (!heard.ok()) return lose(rank, heard, now);
     Status gone;
     agent::Session* const session = carrier_.session_with(peer, &gone);
-    if (session != nullptr) carrier_.release_message(*session, wire::kRelayChannel, bytes.size());
+    if (session != nullptr) carrier_.release_message(*session, channel, bytes.size());
   }
 }
 
@@ -116,18 +120,21 @@ void Relay::enter(std::span<const Peer> ranks, Instant now) {
   }
   serve_links(now);
   for (const auto& [rank, far] : far_) {
-    for (const std::string& message : std::exchange(far->early, {})) {
-      const Status heard = mailbox_->on_message(*far->session, wire::kRuntimeChannel, base::as_bytes(message), now);
+    for (const auto& [priority, message] : std::exchange(far->early, {})) {
+      const std::uint32_t channel = wire::runtime_channel_of(priority);
+      const Status heard = mailbox_->on_message(*far->session, channel, base::as_bytes(message), now);
       if (!heard.ok()) lose(rank, heard, now);
     }
-    if (far->window.received() > 0) send_acknowledgement(*far, false, now);
+    for (const Priority priority : kPriorities) {
+      if (far->window(priority).received() > 0) send_acknowledgement(*far, priority, false, now);
+    }
   }
 }
 
 // ---- What waits for neighbours.
 
 void Relay::serve_link(Link& link, Instant now) {
-  if (!link.is_met || link.queue.size() == 0) return;
+  if (!link.is_met || link.waiting() == 0) return;
   Status gone;
   agent::Session* const session = carrier_.session_with(link.peer, &gone);
   if (session == nullptr) return;
@@ -140,17 +147,24 @@ void Relay::serve_links(Instant now) {
 }
 
 void Relay::tell_all(const RelayMessage& message, const std::shared_ptr<const std::string>& body, Instant now) {
-  for (auto& [rank, link] : links_) link.queue.push_word({.message = message, .body = body});
+  const bool precedes_frames = message.kind == RelayKind::kGone || message.kind == RelayKind::kGraph;
+  for (auto& [rank, link] : links_) {
+    for (const Priority priority : kPriorities) {
+      if (priority != Priority::kRealtime && !precedes_frames) continue;
+      link.queue(priority).push_word({.message = message, .body = body});
+    }
+  }
   serve_links(now);
 }
 
-bool Relay::drain_queue(agent::Session& session, Link& link, std::size_t* work) {
-  while (const RelayItem* const item = link.queue.front()) {
+bool Relay::drain_queue(agent::Session& session, Link& link, Priority priority, std::size_t* work) {
+  RelayQueue& queue = link.queue(priority);
+  while (const RelayItem* const item = queue.front()) {
     const std::string head = wire::encode(item->message);
     const auto body = item->body == nullptr ? std::span<const std::byte>() : base::as_bytes(*item->body);
-    const Sent sent = carrier_.carry(session, wire::kRelayChannel, base::as_bytes(head), body);
+    const Sent sent = carrier_.carry(session, wire::relay_channel_of(priority), base::as_bytes(head), body);
     if (sent != Sent::kYes) return sent != Sent::kNoRoom;
-    link.queue.pop();
+    queue.pop();
     ++*work;
   }
   return true;
@@ -164,51 +178,57 @@ bool Relay::pump(agent::Session& session, std::size_t* work) {
     static_cast<void>(mailbox_->pump(*far.session, work));
   }
   const auto link = links_.find(rank_of(session));
-  if (link != links_.end()) has_room = drain_queue(session, link->second, work) && has_room;
+  if (link == links_.end()) return has_room;
+  for (const Priority priority : kPriorities) {
+    has_room = drain_queue(session, link->second, priority, work) && has_room;
+  }
   return has_room;
 }
 
 std::size_t Relay::left(const agent::Session& session) const {
   const auto link = links_.find(rank_of(session));
-  return mailbox_->left(session) + (link == links_.end() ? 0 : link->second.queue.size());
+  return mailbox_->left(session) + (link == links_.end() ? 0 : link->second.waiting());
 }
 
 void Relay::describe(const agent::Visitor& visitor) const {
   mailbox_->describe(visitor);
   for (const auto& [rank, link] : links_) {
-    if (link.queue.size() == 0) continue;
-    visitor({.who = "relay", .what = "a neighbour's credit", .peer = name_of(rank), .count = link.queue.size()});
+    if (link.waiting() == 0) continue;
+    visitor({.who = "relay", .what = "a neighbour's credit", .peer = name_of(rank), .count = link.waiting()});
   }
 }
 
 // ---- What comes.
 
-std::span<const agent::OwnChannel> Relay::channels() const { return kRelayChannels; }
+std::span<const agent::OwnChannel> Relay::channels() const { return channels_; }
 
 Status Relay::on_message(agent::Session& session, std::uint32_t channel, std::span<const std::byte> bytes,
                          Instant now) {
-  if (channel != wire::kRelayChannel) return mailbox_->on_message(session, channel, bytes, now);
+  if (!wire::is_relay_channel(channel)) return mailbox_->on_message(session, channel, bytes, now);
   const Result<RelayMessage> message = wire::decode_relay(bytes);
   if (!message) return message.error();
   const std::uint32_t by = rank_of(session);
   if (by == kNoRank && !is_entered_) {
-    hold(session, bytes);
+    hold(session, channel, bytes);
     return {};
   }
   // Of strangers it is passed over.
-  Status status = by == kNoRank ? Status() : hear(by, *message, now);
+  Status status = by == kNoRank ? Status() : hear(by, wire::class_of_relay(channel), *message, now);
   carrier_.release_message(session, channel, bytes.size());
   mailbox_->run_jobs(now);
   return status;
 }
 
-Status Relay::hear(std::uint32_t by, const RelayMessage& message, Instant now) {
+Status Relay::hear(std::uint32_t by, Priority priority, const RelayMessage& message, Instant now) {
+  const bool is_plain = message.kind == RelayKind::kCard || message.kind == RelayKind::kLeaving;
+  if (is_plain && priority != Priority::kRealtime)
+    return corrupt_relay("a message came in another class than realtime");
   if (std::max({message.rank, message.source, message.target}) >= site_.size) {
     return corrupt_relay("a message speaks of a rank that is not there");
   }
   switch (message.kind) {
     case RelayKind::kFrame:
-      return on_frame(message, now);
+      return on_frame(priority, message, now);
     case RelayKind::kGone:
       on_gone(by, message.rank, now);
       return {};
@@ -224,11 +244,11 @@ Status Relay::hear(std::uint32_t by, const RelayMessage& message, Instant now) {
   return {};
 }
 
-Status Relay::on_frame(const RelayMessage& message, Instant now) {
+Status Relay::on_frame(Priority priority, const RelayMessage& message, Instant now) {
   if (message.target == site_.rank) {
     const auto far = far_.find(message.source);
     if (far == far_.end()) return corrupt_relay("a neighbour's message came in a frame");
-    const Status heard = deliver(*far->second, message, now);
+    const Status heard = deliver(*far->second, priority, message, now);
     if (!heard.ok()) lose(message.source, heard, now);
     return {};
   }
@@ -238,72 +258,79 @@ Status Relay::on_frame(const RelayMessage& message, Instant now) {
     ++dropped_;
     return {};
   }
-  send_frame(next, std::make_shared<const std::string>(base::as_text(message.body)), now);
+  send_frame(priority, next, std::make_shared<const std::string>(base::as_text(message.body)), now);
   return {};
 }
 
-Status Relay::deliver(Far& far, const RelayMessage& message, Instant now) {
+Status Relay::deliver(Far& far, Priority priority, const RelayMessage& message, Instant now) {
   if (!ended_[far.rank].ok()) return {};
-  const std::size_t kept = far.window.unacknowledged().size();
-  if (!far.window.acknowledge(message.acknowledged)) return corrupt_relay("a rank acknowledges what it was not sent");
-  if (far.window.unacknowledged().size() < kept) want_pump(far, now);
+  RelayWindow& window = far.window(priority);
+  const std::size_t kept = window.unacknowledged().size();
+  if (!window.acknowledge(message.acknowledged)) return corrupt_relay("a rank acknowledges what it was not sent");
+  if (window.unacknowledged().size() < kept) want_pump(far, now);
   bool is_again = false;
   if (message.sequence != 0) {
-    const RelayWindow::Taken taken = far.window.take(message.sequence, message.has_more, message.body);
+    const RelayWindow::Taken taken = window.take(message.sequence, message.has_more, message.body);
     if (taken == RelayWindow::Taken::kBad) return corrupt_relay("a message is too long");
     is_again = taken == RelayWindow::Taken::kAgain;
     if (taken == RelayWindow::Taken::kWhole) {
-      if (Status heard = receive(far, now); !heard.ok()) return heard;
+      if (Status heard = receive(far, priority, now); !heard.ok()) return heard;
     }
   }
   // What was not given to the mailbox yet is not acknowledged: so the window bounds it.
-  const bool tells = is_again || message.asks_at_once || far.window.owes();
-  if (tells && far.session != nullptr) send_acknowledgement(far, false, now);
+  const bool tells = is_again || message.asks_at_once || window.owes();
+  if (tells && far.session != nullptr) send_acknowledgement(far, priority, false, now);
   return {};
 }
 
-Status Relay::receive(Far& far, Instant now) {
+Status Relay::receive(Far& far, Priority priority, Instant now) {
+  std::string& message = far.window(priority).message();
   if (far.session != nullptr) {
-    const auto bytes = base::as_bytes(far.window.message());
-    return mailbox_->on_message(*far.session, wire::kRuntimeChannel, bytes, now);
+    return mailbox_->on_message(*far.session, wire::runtime_channel_of(priority), base::as_bytes(message), now);
   }
-  far.early.push_back(std::move(far.window.message()));
+  far.early.emplace_back(priority, std::move(message));
   return {};
 }
 
 // ---- What goes.
 
-void Relay::send_frame(RelayMessage message, std::shared_ptr<const std::string> piece, Instant now) {
+void Relay::send_frame(Priority priority, RelayMessage message, std::shared_ptr<const std::string> piece, Instant now) {
   const auto link = links_.find(routes_.hop_to(message.target));
   if (link == links_.end()) return;  // No way leads there: the source finds out, too.
-  if (!link->second.queue.push_frame({.message = message, .body = std::move(piece)}, routes_.changes() + 1)) {
+  if (!link->second.queue(priority).push_frame({.message = message, .body = std::move(piece)}, routes_.changes() + 1)) {
     ++dropped_;
     return;
   }
   serve_link(link->second, now);
 }
 
-void Relay::send_piece(Far& far, const RelayWindow::Piece& piece, Instant now) {
-  far.window.note_told();
-  send_frame({.has_more = piece.has_more,
+void Relay::send_piece(Far& far, Priority priority, const RelayWindow::Piece& piece, Instant now) {
+  RelayWindow& window = far.window(priority);
+  window.note_told();
+  send_frame(priority,
+             {.has_more = piece.has_more,
               .source = site_.rank,
               .target = far.rank,
               .sequence = piece.sequence,
-              .acknowledged = far.window.received()},
+              .acknowledged = window.received()},
              piece.bytes, now);
 }
 
-void Relay::send_acknowledgement(Far& far, bool asks_at_once, Instant now) {
-  far.window.note_told();
+void Relay::send_acknowledgement(Far& far, Priority priority, bool asks_at_once, Instant now) {
+  RelayWindow& window = far.window(priority);
+  window.note_told();
   send_frame(
-      {.asks_at_once = asks_at_once, .source = site_.rank, .target = far.rank, .acknowledged = far.window.received()},
+      priority,
+      {.asks_at_once = asks_at_once, .source = site_.rank, .target = far.rank, .acknowledged = window.received()},
       nullptr, now);
 }
 
 void Relay::send_again(Instant now) {
   for (const auto& [rank, far] : far_) {
     if (!ended_[rank].ok()) continue;
-    for (const RelayWindow::Piece& piece : far->window.unacknowledged()) send_piece(*far, piece, now);
+    for (const Priority priority : kPriorities) {
+      for (const auto& piece : far->window(priority).unacknowledged()) send_piece(*far, priority, piece, now);
+    }
     want_pump(*far, now);
   }
 }
@@ -312,10 +339,12 @@ Sent Relay::carry(agent::Session& session, std::uint32_t channel, std::span<cons
                   std::span<const std::byte> body) {
   Far* const far = far_of(session);
   if (far == nullptr) return carrier_.carry(session, channel, head, body);
-  if (!far->window.has_room(head.size() + body.size())) return Sent::kNoCredit;
-  const std::size_t count = far->window.push(head, body);
-  const auto& kept = far->window.unacknowledged();
-  for (std::size_t i = kept.size() - count; i < kept.size(); ++i) send_piece(*far, kept[i], carrier_.now());
+  const Priority priority = wire::class_of_runtime(channel);
+  RelayWindow& window = far->window(priority);
+  if (!window.has_room(head.size() + body.size())) return Sent::kNoCredit;
+  const std::size_t count = window.push(head, body);
+  const auto& kept = window.unacknowledged();
+  for (std::size_t i = kept.size() - count; i < kept.size(); ++i) send_piece(*far, priority, kept[i], carrier_.now());
   return Sent::kYes;
 }
 
@@ -383,7 +412,9 @@ void Relay::lose(std::uint32_t rank, const Status& why, Instant now) {
   if (rank == site_.rank) return exclude_self(why, now);
   if (!routes_.exclude(rank)) return;
   const auto link = links_.find(rank);
-  if (link != links_.end()) link->second.queue.drop_frames();  // Their sources send them again.
+  if (link != links_.end()) {  // Their sources send them again.
+    for (RelayQueue& queue : link->second.queues) queue.drop_frames();
+  }
   // Before anything is sent by the new ways; the rank itself, too, if it can hear.
   tell_all({.kind = RelayKind::kGone, .rank = rank}, nullptr, now);
   if (!is_entered_ && broken_.ok()) broken_ = why;
@@ -475,11 +506,14 @@ bool Relay::drain(Instant now) {
   bool is_drained = true;
   for (const auto& [rank, far] : far_) {
     if (!ended_[rank].ok() || far->session == nullptr) continue;
-    const auto& kept = far->window.unacknowledged();
-    is_drained = is_drained && kept.empty() && mailbox_->is_silent(*far->session);
-    if (kept.empty() || kept.back().sequence <= far->asked) continue;
-    far->asked = kept.back().sequence;
-    send_acknowledgement(*far, true, now);
+    is_drained = is_drained && far->is_acknowledged() && mailbox_->is_silent(*far->session);
+    for (const Priority priority : kPriorities) {
+      const auto& kept = far->window(priority).unacknowledged();
+      std::uint64_t& asked = far->asked[wire::index_of(priority)];
+      if (kept.empty() || kept.back().sequence <= asked) continue;
+      asked = kept.back().sequence;
+      send_acknowledgement(*far, priority, true, now);
+    }
   }
   return is_drained;
 }
@@ -503,7 +537,7 @@ void Relay::look_at_leaving() {
 
 bool Relay::is_idle() const {
   return std::ranges::all_of(
-      links_, [&](const auto& link) { return routes_.is_gone(link.first) || link.second.queue.size() == 0; });
+      links_, [&](const auto& link) { return routes_.is_gone(link.first) || link.second.waiting() == 0; });
 }
 
 }  // namespace hawser::runtime

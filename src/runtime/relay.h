@@ -16,8 +16,14 @@
 // doubled or overtaken between ranks that live. A rank that no way leads to any more has failed for this rank, and so
 // has one that another rank holds for gone.
 //
+// Each class has all of this for itself: a channel to each neighbour, a queue there, and a window with each rank that
+// is no neighbour. So a message keeps its class on every hop, and waits for room of its own class only. The news that a
+// rank is gone goes before the frames of every class, for the frames that follow it go by the new ways.
+//
 // Thread rule: under the lane's lock, but for what says otherwise. Lifetime: the agent's.
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -36,6 +42,7 @@
 #include "runtime/relay_queue.h"
 #include "runtime/relay_window.h"
 #include "runtime/routes.h"
+#include "wire/session.h"
 
 namespace hawser::runtime {
 
@@ -118,42 +125,61 @@ class Relay final : public agent::Service, public agent::Carrier {
   /// its messages go in frames on.
   struct Far {
     std::uint32_t rank = 0;
-    RelayWindow window;
+    std::array<RelayWindow, wire::kClasses> windows;
     std::shared_ptr<agent::Session> session;  ///< Apart. Null before the world is entered.
-    std::deque<std::string> early;            ///< What came before that. The window bounds it.
+    /// What came before that. The windows bound it.
+    std::deque<std::pair<Priority, std::string>> early;
     bool wants_pump = false;
-    std::uint64_t asked = 0;  ///< The number of the last piece that an acknowledgement was asked for.
+    /// The number of the last piece that an acknowledgement was asked for.
+    std::array<std::uint64_t, wire::kClasses> asked = {};
+
+    RelayWindow& window(Priority priority) { return windows[wire::index_of(priority)]; }
+    bool is_acknowledged() const {
+      return std::ranges::all_of(windows, [](const RelayWindow& each) { return each.unacknowledged().empty(); });
+    }
   };
   /// A rank that is a neighbour, or was one before a shrink.
   struct Link {
     Peer peer;
     bool is_met = false;
-    RelayQueue queue;
+    std::array<RelayQueue, wire::kClasses> queues;
+
+    RelayQueue& queue(Priority priority) { return queues[wire::index_of(priority)]; }
+    std::size_t waiting() const {
+      std::size_t count = 0;
+      for (const RelayQueue& each : queues) count += each.size();
+      return count;
+    }
+  };
+
+  struct Held {
+    std::uint32_t channel = 0;
+    std::string bytes;
   };
 
   Far* far_of(const agent::Session& session) const;
   /// kNoRank: it is no rank's, or of another incarnation, one of a dead run maybe.
   std::uint32_t rank_of(const agent::Session& session) const;
-  void hold(const agent::Session& session, std::span<const std::byte> bytes);
+  void hold(const agent::Session& session, std::uint32_t channel, std::span<const std::byte> bytes);
   void hear_held(std::uint32_t rank, const Peer& peer, Instant now);
   std::string name_of(std::uint32_t rank) const { return site_.world + "." + std::to_string(rank); }
   void note_peer(std::uint32_t rank, const Peer& peer);
   void serve_link(Link& link, Instant now);
   void serve_links(Instant now);
-  bool drain_queue(agent::Session& session, Link& link, std::size_t* work);
+  bool drain_queue(agent::Session& session, Link& link, Priority priority, std::size_t* work);
   void tell_all(const wire::RelayMessage& message, const std::shared_ptr<const std::string>& body, Instant now);
 
-  Status hear(std::uint32_t by, const wire::RelayMessage& message, Instant now);
-  Status on_frame(const wire::RelayMessage& message, Instant now);
+  Status hear(std::uint32_t by, Priority priority, const wire::RelayMessage& message, Instant now);
+  Status on_frame(Priority priority, const wire::RelayMessage& message, Instant now);
   void on_gone(std::uint32_t by, std::uint32_t rank, Instant now);
   void on_leaving(std::uint32_t rank, Instant now);
   Status on_graph(const wire::RelayMessage& message, Instant now);
 
-  void send_frame(wire::RelayMessage message, std::shared_ptr<const std::string> piece, Instant now);
-  void send_piece(Far& far, const RelayWindow::Piece& piece, Instant now);
-  void send_acknowledgement(Far& far, bool asks_at_once, Instant now);
-  Status deliver(Far& far, const wire::RelayMessage& message, Instant now);
-  Status receive(Far& far, Instant now);
+  void send_frame(Priority priority, wire::RelayMessage message, std::shared_ptr<const std::string> piece, Instant now);
+  void send_piece(Far& far, Priority priority, const RelayWindow::Piece& piece, Instant now);
+  void send_acknowledgement(Far& far, Priority priority, bool asks_at_once, Instant now);
+  Status deliver(Far& far, Priority priority, const wire::RelayMessage& message, Instant now);
+  Status receive(Far& far, Priority priority, Instant now);
   void want_pump(Far& far, Instant now);
 
   void lose(std::uint32_t rank, const Status& why, Instant now);
@@ -171,7 +197,7 @@ class Relay final : public agent::Service, public agent::Carrier {
   std::vector<Peer> peers_;                                   ///< By rank, once they are known.
   std::unordered_map<const void*, std::uint32_t> by_source_;  ///< Ranks.
   /// Before the world is entered: what peers say that are not known to be ranks yet. Their credit bounds it.
-  std::unordered_map<const void*, std::deque<std::string>> held_;
+  std::unordered_map<const void*, std::deque<Held>> held_;
   std::map<std::uint32_t, Link> links_;                         ///< By rank.
   std::map<std::uint32_t, std::unique_ptr<Far>> far_;           ///< By rank.
   std::unordered_map<const agent::Session*, Far*> by_session_;  ///< The sessions apart.
@@ -179,6 +205,7 @@ class Relay final : public agent::Service, public agent::Carrier {
   std::vector<Status> ended_;                                   ///< By rank: why nothing can be said to it any more.
   Status broken_;
   std::vector<std::string> cards_;  ///< By rank, until the world is entered.
+  std::vector<agent::OwnChannel> channels_;
   bool is_entered_ = false;
   std::set<std::uint32_t> leaving_, left_out_;
   std::uint64_t dropped_ = 0;

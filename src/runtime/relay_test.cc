@@ -10,6 +10,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/peer_core.h"
@@ -18,6 +19,7 @@
 #include "base/inside.h"
 #include "base/rng.h"
 #include "runtime/rank_bitmap.h"
+#include "wire/session.h"
 
 namespace hawser::runtime {
 namespace {
@@ -27,7 +29,7 @@ using wire::RelayKind;
 using wire::RelayMessage;
 
 constexpr Instant kNetNow = Instant::from_ns(1'000'000);
-constexpr std::size_t kCredit = 8;  ///< Messages from one rank to a neighbour that it has not taken.
+constexpr std::size_t kCredit = 8;  ///< Messages of one channel from a rank to a neighbour that it has not taken.
 
 /// One rank: its relay, and what it knows of the others.
 class Node final : public agent::Carrier {
@@ -48,7 +50,7 @@ class Node final : public agent::Carrier {
   Sent carry(agent::Session& session, std::uint32_t channel, std::span<const std::byte> head,
              std::span<const std::byte> body) override {
     auto& queue = to[rank_of(session)];
-    if (queue.size() >= kCredit) return Sent::kNoCredit;
+    if (std::cmp_greater_equal(std::ranges::count(queue, channel, &Message::channel), kCredit)) return Sent::kNoCredit;
     queue.push_back({channel, std::string(base::as_text(head)) + std::string(base::as_text(body))});
     return Sent::kYes;
   }
@@ -109,6 +111,8 @@ class Net {
   }
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(nodes.size()); }
+  /// Each class has a tag: two streams of one pair of ranks may have different classes.
+  static std::uint64_t tag_of(Priority priority) { return 7 + wire::index_of(priority); }
   bool lives(std::uint32_t rank) const { return !dead.contains(rank); }
 
   /// The rank says all that it can.
@@ -122,8 +126,11 @@ class Net {
   void deliver(std::uint32_t from, std::uint32_t to) {
     auto& queue = nodes[from]->to[to];
     if (queue.empty() || !lives(to)) return;
-    const Node::Message message = std::move(queue.front());
-    queue.pop_front();
+    // The next one of a channel: classes overtake one another.
+    const std::uint32_t channel = queue[rng.below(queue.size())].channel;
+    const auto next = std::ranges::find(queue, channel, &Node::Message::channel);
+    const Node::Message message = std::move(*next);
+    queue.erase(next);
     Status why;
     agent::Session* const session = nodes[to]->session_with(nodes[to]->peers[from], &why);
     if (session == nullptr) return;
@@ -171,19 +178,21 @@ class Net {
     }
   }
 
-  std::shared_ptr<Send> send(std::uint32_t from, std::uint32_t to, std::span<const std::byte> bytes) {
+  std::shared_ptr<Send> send(std::uint32_t from, std::uint32_t to, std::span<const std::byte> bytes,
+                             Priority priority = Priority::kBulk) {
     auto made = std::make_shared<Send>();
     made->to = nodes[from]->peers[to];
-    made->envelope = {.world = 1, .use = wire::MessageUse::kUser, .tag = 7, .bytes = bytes.size()};
+    made->envelope = {.world = 1, .use = wire::MessageUse::kUser, .tag = tag_of(priority), .bytes = bytes.size()};
     made->data = bytes.data();
+    made->priority = priority;
     made->self = made;
     operations.emplace_back(from, made);
     nodes[from]->relay.mailbox()->start(*made, Instant::max(), kNetNow);
     return made;
   }
-  std::shared_ptr<Receive> receive(std::uint32_t at, std::uint32_t from) {
+  std::shared_ptr<Receive> receive(std::uint32_t at, std::uint32_t from, Priority priority = Priority::kBulk) {
     auto made = std::make_shared<Receive>();
-    made->pattern = {.world = 1, .source = source_of(nodes[at]->peers[from]), .tag = 7};
+    made->pattern = {.world = 1, .source = source_of(nodes[at]->peers[from]), .tag = tag_of(priority)};
     made->has_buffer = false;
     made->self = made;
     operations.emplace_back(at, made);
@@ -231,6 +240,7 @@ TEST(Relay, StreamsSurviveRelaysThatDie) {
     Net net(size, rng.chance(0.5) ? Topology::hypercube() : Topology::regular(4), seed);
     struct Stream {
       std::uint32_t from, to;
+      Priority priority;
       std::deque<std::string> texts;  ///< They stay where they are.
       std::vector<std::shared_ptr<Send>> sends;
       std::vector<std::shared_ptr<Receive>> receives;
@@ -238,6 +248,7 @@ TEST(Relay, StreamsSurviveRelaysThatDie) {
     };
     std::vector<Stream> streams(6);
     for (Stream& stream : streams) {
+      stream.priority = static_cast<Priority>(rng.below(wire::kClasses));
       stream.from = static_cast<std::uint32_t>(rng.below(size));
       do stream.to = static_cast<std::uint32_t>(rng.below(size));
       while (stream.to == stream.from);
@@ -252,8 +263,8 @@ TEST(Relay, StreamsSurviveRelaysThatDie) {
         if (!net.lives(stream.from) || !net.lives(stream.to)) continue;
         stream.is_over = stream.is_over || net.is_lost(stream.to, stream.from);  // A world begins no receive then.
         if (stream.is_over) continue;
-        stream.sends.push_back(net.send(stream.from, stream.to, base::as_bytes(stream.texts[round])));
-        stream.receives.push_back(net.receive(stream.to, stream.from));
+        stream.sends.push_back(net.send(stream.from, stream.to, base::as_bytes(stream.texts[round]), stream.priority));
+        stream.receives.push_back(net.receive(stream.to, stream.from, stream.priority));
       }
     }
     net.settle();
@@ -319,21 +330,21 @@ TEST(Relay, AFormationBreaksWithANeighbourThatWasFoundAndNoOther) {
 
 class RelayRules : public testing::Test {
  protected:
-  Status hear(std::uint32_t by, const RelayMessage& message) {
+  Status hear(std::uint32_t by, const RelayMessage& message, std::uint32_t channel = wire::kRelayChannel) {
     Status why;
     Node& node = *net_.nodes[0];
     const std::string bytes = wire::encode(message) + std::string(base::as_text(message.body));
-    return node.relay.on_message(*node.session_with(node.peers[by], &why), wire::kRelayChannel, base::as_bytes(bytes),
-                                 kNetNow);
+    return node.relay.on_message(*node.session_with(node.peers[by], &why), channel, base::as_bytes(bytes), kNetNow);
   }
   Relay& relay() { return net_.nodes[0]->relay; }
-  /// What rank 0 says to that neighbour next.
-  RelayMessage said(std::uint32_t to) {
+  /// What rank 0 says to that neighbour next on this channel.
+  RelayMessage said(std::uint32_t to, std::uint32_t channel = wire::kRelayChannel) {
     net_.pump(0);
     auto& queue = net_.nodes[0]->to[to];
-    if (queue.empty()) return {};
-    last_ = queue.front().bytes;
-    queue.pop_front();
+    const auto next = std::ranges::find(queue, channel, &Node::Message::channel);
+    if (next == queue.end()) return {};
+    last_ = next->bytes;
+    queue.erase(next);
     return wire::decode_relay(base::as_bytes(last_)).value();
   }
   static RelayMessage frame(std::uint32_t source, std::uint32_t target, std::uint64_t sequence) {
@@ -393,6 +404,42 @@ TEST_F(RelayRules, NewsGoToAllNeighboursBeforeFrames) {
   EXPECT_EQ(said(1).kind, RelayKind::kFrame);
   ASSERT_TRUE(hear(1, {.kind = RelayKind::kGone, .rank = 4}).ok());
   EXPECT_EQ(said(1).sequence, 0U) << "it was known";
+}
+
+TEST_F(RelayRules, AFrameKeepsItsClassAndTheNewsGoBeforeTheFramesOfEach) {
+  constexpr std::array kChannels = {wire::kRelayCriticalChannel, wire::kRelayChannel, wire::kRelayBulkChannel};
+  for (const std::uint32_t channel : kChannels) ASSERT_TRUE(hear(5, frame(5, 2, 9), channel).ok());
+  ASSERT_TRUE(hear(5, {.kind = RelayKind::kGone, .rank = 4}).ok());
+  for (const std::uint32_t channel : kChannels) {
+    EXPECT_EQ(said(1, channel).kind, RelayKind::kGone) << channel;
+    EXPECT_EQ(said(1, channel).sequence, 9U) << channel;
+    EXPECT_EQ(said(1, channel).sequence, 0U) << channel << ": one frame of each class";
+  }
+}
+
+TEST_F(RelayRules, OnlyFramesAndNewsOfTheWaysHaveAClass) {
+  for (const std::uint32_t channel : {wire::kRelayCriticalChannel, wire::kRelayBulkChannel}) {
+    EXPECT_EQ(hear(5, {.kind = RelayKind::kLeaving, .rank = 4}, channel).code(), Code::kCorrupt);
+    EXPECT_EQ(hear(5, {.kind = RelayKind::kCard, .rank = 4, .body = base::as_bytes("card")}, channel).code(),
+              Code::kCorrupt);
+    EXPECT_TRUE(hear(5, {.kind = RelayKind::kGone, .rank = 4}, channel).ok());
+  }
+}
+
+TEST(Relay, AFullClassHoldsBackNoOther) {
+  Net net(4, Topology::regular(2), 1);
+  const std::string large = numbered(1, 60'000), small = numbered(2, 8);
+  std::vector<std::shared_ptr<Send>> bulk;
+  for (int i = 0; i < 10; ++i) bulk.push_back(net.send(0, 2, base::as_bytes(large)));
+  net.pump(0);
+  EXPECT_FALSE(bulk.back()->final) << "more than a window";
+  const auto urgent = net.send(0, 2, base::as_bytes(small), Priority::kCritical);
+  net.pump(0);
+  EXPECT_TRUE(urgent->final);
+  const auto got = net.receive(2, 0);
+  net.settle();
+  ASSERT_TRUE(got->final);
+  for (const auto& each : bulk) EXPECT_TRUE(each->final);
 }
 
 TEST_F(RelayRules, ARankHearsThatItIsHeldForGone) {

@@ -474,6 +474,7 @@ Request WorldCore::begin_send(std::shared_ptr<Send> operation, std::uint32_t to,
   operation->to = ranks_[to];
   operation->envelope.world = nonce_;
   operation->envelope.tag = tag;
+  operation->priority = options.priority;
   operation->self = operation;
   const Status status = agent::inner::under_lane(seat_->agent, "send", [&](Instant now) {
     if (!aborted_.ok()) return end_aborted(*operation);

@@ -39,6 +39,12 @@ bool read_flag(base::ByteReader& in) {
   return flag == 1;
 }
 
+Priority read_class(base::ByteReader& in) {
+  const std::uint8_t value = in.u8();
+  if (value > static_cast<std::uint8_t>(Priority::kBulk)) in.fail();
+  return static_cast<Priority>(value);
+}
+
 /// The rest of the message, by its kind. False: there is no such kind.
 bool read_rest(base::ByteReader& in, RuntimeMessage& message) {
   switch (message.kind) {
@@ -65,6 +71,7 @@ bool read_rest(base::ByteReader& in, RuntimeMessage& message) {
       message.body = in.rest();
       return true;
     case RuntimeKind::kFreed:
+      message.priority = read_class(in);
       message.bytes = in.varint();
       message.messages = in.varint();
       return true;
@@ -168,6 +175,7 @@ std::span<const std::byte> encode(const RuntimeMessage& message, RuntimeBuffer& 
       out.varint(message.offset);
       break;
     case RuntimeKind::kFreed:
+      out.u8(static_cast<std::uint8_t>(message.priority));
       out.varint(message.bytes);
       out.varint(message.messages);
       break;

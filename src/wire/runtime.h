@@ -1,7 +1,7 @@
 #pragma once
 
-// Messages between the ranks of a world, as bytes. Each is the body of a session message Send on kRuntimeChannel or
-// kRuntimeBulkChannel. An agent of no world grants no credit there.
+// Messages between the ranks of a world, as bytes. Each is the body of a session message Send on one of three channels,
+// one for each class. The channel tells the class; the bytes do not. An agent of no world grants no credit there.
 //
 // Grammar (little-endian; varint is LEB128):
 //   message = kind:u8, ...
@@ -10,12 +10,15 @@
 //                                                at this address of its process; 0: it is not to be read there
 //   grant   (3) id:u64, landing:u64              the receiver wants the asked message `id`
 //   part    (4) landing:u64, offset:varint, the bytes themselves
-//   freed   (5) bytes:varint, messages:varint    of eager messages that the receiver has no more to keep
+//   freed   (5) class:u8, bytes:varint, messages:varint
+//                                                of eager messages of that class (0 critical, 1 realtime, 2 bulk) that
+//                                                the receiver has no more to keep
 //   fetched (11) id:u64, landing:u64             the receiver has read the asked message `id` where it lies
 //   taken  (12) landing:u64                      it was there all the time: what was read is the message
 //   gone    (6) id:u64                           the asked message `id` will never come
 //   revoke  (7) world:u64, code:u8, text         nothing more can be done together in this world, and why
-//   left    (8) world:u64                        the sender leaves: it has done all that it called
+//   left    (8) world:u64                        the sender leaves: it has done all that it called. Said in each class
+//                                                and counts once it came in all, so it overtakes nothing
 //   failed  (9) world:u64, rank:varint, flag:u8  the sender found that this rank has failed; where it is the receiver's
 //                                                own, the others have left it out. flag 1: its end is proven
 //   agree  (10) world:u64, number:varint, phase:u8, ballot:varint, calls:u8, flag:u8, last_good:varint, bitmap, bitmap
@@ -32,6 +35,7 @@
 //                                                answer to check. disconnected: nothing comes any more, the world is
 //                                                closed at the sender; invalid: nor does it, the sender's call of that
 //                                                number has ended; busy: the sender has called nothing by that number
+//                                                Said in each class, as left
 //   lost    (16) world:u64, flag:u8, bitmap      the sender has lost these ranks: it hears nothing of them any more.
 //                                                flag 1: the receiver answers by those that it has lost
 //   bell    (17) world:u64                       the sender has written on its board, and the receiver asks on its own
@@ -47,12 +51,16 @@
 #include <string_view>
 
 #include <hawser/status.h>
+#include <hawser/transfer.h>
 
 namespace hawser::wire {
 
+/// In class realtime: all that ranks do together, calls, most words, and the user's messages of the class.
 inline constexpr std::uint32_t kRuntimeChannel = 4;
-/// In class bulk: part, and what must not overtake the parts before it (left, checked).
+/// In class bulk: the user's messages of the class, and part.
 inline constexpr std::uint32_t kRuntimeBulkChannel = 7;
+/// In class critical: the user's messages of the class, with their parts.
+inline constexpr std::uint32_t kRuntimeCriticalChannel = 8;
 inline constexpr std::size_t kRuntimeHeadMax = 64;  ///< All but the bytes themselves.
 inline constexpr std::size_t kRuntimeBodyMax = 64 * 1024 - kRuntimeHeadMax;
 inline constexpr std::size_t kRevokeTextMax = 1024;
@@ -114,6 +122,7 @@ struct RuntimeMessage {
   MessageEnvelope envelope;
   std::uint64_t id = 0, landing = 0, offset = 0, address = 0;
   std::uint64_t bytes = 0, messages = 0;
+  Priority priority = Priority::kRealtime;  ///< Of kFreed.
   std::uint64_t world = 0;
   std::uint32_t rank = 0;
   Code code = Code::kOk;
@@ -124,6 +133,16 @@ struct RuntimeMessage {
   bool flag = false;
   std::span<const std::byte> body;  ///< Bytes, a text, or bitmaps.
 };
+
+/// By class.
+constexpr std::uint32_t runtime_channel_of(Priority priority) {
+  if (priority == Priority::kCritical) return kRuntimeCriticalChannel;
+  return priority == Priority::kBulk ? kRuntimeBulkChannel : kRuntimeChannel;
+}
+constexpr Priority class_of_runtime(std::uint32_t channel) {
+  if (channel == kRuntimeCriticalChannel) return Priority::kCritical;
+  return channel == kRuntimeBulkChannel ? Priority::kBulk : Priority::kRealtime;
+}
 
 using RuntimeBuffer = std::array<std::byte, kRuntimeHeadMax>;
 /// All but the body, which follows it.

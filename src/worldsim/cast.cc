@@ -12,6 +12,11 @@ std::string_view to_string(Phase phase) {
   return kNames[static_cast<std::size_t>(phase)];
 }
 
+std::string_view to_string(Priority priority) {
+  constexpr std::array<std::string_view, 3> kNames = {"critical", "realtime", "bulk"};
+  return kNames[static_cast<std::size_t>(priority)];
+}
+
 Part& part_of(const Deed& deed) { return deed.realm->parts[deed.rank]; }
 
 std::string describe(const Deed& deed) {
@@ -21,8 +26,8 @@ std::string describe(const Deed& deed) {
       return fmt::format("{}: number {}, {}{}", at, deed.number, describe(deed.act),
                          deed.is_misfit ? " (not what the others call)" : "");
     case DeedKind::kSend:
-      return fmt::format("{}: send of letter {} of {} bytes to {} by tag {}", at, deed.letter.number, deed.letter.size,
-                         deed.letter.to, deed.letter.tag);
+      return fmt::format("{}: send of {} letter {} of {} bytes to {} by tag {}", at, to_string(deed.letter.priority),
+                         deed.letter.number, deed.letter.size, deed.letter.to, deed.letter.tag);
     case DeedKind::kReceive:
       return fmt::format("{}: receive {} from {} by tag {}", at, deed.posted,
                          deed.source ? std::to_string(*deed.source) : "any",

@@ -14,6 +14,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -35,8 +36,9 @@ struct Part {
   bool is_left = false;          ///< The rank gave up its view of the world.
   std::optional<Instant> knows;  ///< Since when the rank knows of a failure there.
   LetterBook book;
-  std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> sent;  ///< Letters, by target and tag.
-  std::vector<std::optional<bool>> votes, decisions;                      ///< By agreement.
+  /// Letters, by target, tag and class.
+  std::map<std::tuple<std::uint32_t, std::uint64_t, Priority>, std::uint64_t> sent;
+  std::vector<std::optional<bool>> votes, decisions;  ///< By agreement.
 };
 
 /// What a shrink gave one rank: the new world's ranks, and which of them it held for failed then.
@@ -113,6 +115,7 @@ struct Membership {
 
 enum class Phase : std::uint8_t { kEntering, kActing, kAgreeing, kShrinking, kRecovering, kLeaving, kClosing, kOut };
 std::string_view to_string(Phase phase);
+std::string_view to_string(Priority priority);
 
 /// A rank of the world that was opened: one process.
 struct Actor {

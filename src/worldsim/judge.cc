@@ -526,7 +526,7 @@ void WorldJudge::check_lost_letters() {
       for (const auto& other : actor->deeds) {
         const Letter& its = other->letter;
         const bool is_later = other->kind == DeedKind::kSend && other->realm == deed->realm && its.to == later.to &&
-                              its.tag == later.tag && its.number > later.number;
+                              its.tag == later.tag && its.priority == later.priority && its.number > later.number;
         is_passed = is_passed || (is_later && part.book.has(its));
       }
       if (is_passed && !part.book.has(later) && ++missing[&part] > part.book.lost()) {

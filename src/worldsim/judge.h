@@ -7,7 +7,7 @@
 //                 cancellation, a rank that died and is named
 //   hangs         nothing outlives its deadline; once a rank has died or a collective has ended badly, all others of
 //                 the world end soon
-//   messages      whole, of this world, in order by source and tag, none twice, none lost while nobody failed
+//   messages      whole, of this world, in order by source, tag and class, none twice, none lost while nobody failed
 //   calls         right answers, run at most once, not after their deadline, not after they were taken back
 //   agreements    all ranks get the same answer, which is the AND of the votes
 //   worlds        a shrunk world is the same to all its ranks, in the old order; what it says of the last good

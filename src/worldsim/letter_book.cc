@@ -21,6 +21,7 @@ std::string LetterBook::take(std::size_t receive, const Letter& letter) {
   for (std::size_t other = 0; other < posted_.size(); ++other) {
     const std::optional<Letter>& its = posted_[other].got;
     if (other == receive || !its || its->from != letter.from || its->tag != letter.tag) continue;
+    if (its->priority != letter.priority) continue;  // Classes may overtake one another.
     if (its->number == letter.number) {
       return fmt::format("letter {} of rank {} by tag {} came twice", letter.number, letter.from, letter.tag);
     }

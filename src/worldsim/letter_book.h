@@ -1,7 +1,8 @@
 #pragma once
 
 // LetterBook: what one rank of one world asked to receive and what it got. Of two receives that fit the same source and
-// tag, the one that was posted first must have got the earlier letter; and no letter comes twice.
+// tag, and got letters of one class, the one that was posted first must have got the earlier letter; and no letter
+// comes twice.
 //
 // Thread rule: one thread. Lifetime: the run's.
 

@@ -8,7 +8,8 @@ namespace hawser::worldsim {
 namespace {
 
 TEST(LetterTest, ReadsWhatWasWritten) {
-  const Letter letter = {.realm = 3, .from = 1, .to = 2, .tag = 9, .number = 4, .size = 500};
+  const Letter letter = {
+      .realm = 3, .from = 1, .to = 2, .tag = 9, .number = 4, .size = 500, .priority = Priority::kCritical};
   std::vector<std::byte> bytes = write_letter(letter);
   EXPECT_EQ(read_letter(bytes), letter);
   bytes[499] ^= std::byte{1};
@@ -17,8 +18,8 @@ TEST(LetterTest, ReadsWhatWasWritten) {
   EXPECT_EQ(read_letter({}), std::nullopt);
 }
 
-Letter of(std::uint32_t from, std::uint64_t tag, std::uint64_t number) {
-  return {.realm = 1, .from = from, .to = 0, .tag = tag, .number = number, .size = kLetterMin};
+Letter of(std::uint32_t from, std::uint64_t tag, std::uint64_t number, Priority priority = Priority::kBulk) {
+  return {.realm = 1, .from = from, .to = 0, .tag = tag, .number = number, .size = kLetterMin, .priority = priority};
 }
 
 TEST(LetterBookTest, OfOneSourceAndTagTheOrderOfReceivesIsThatOfLetters) {
@@ -29,6 +30,15 @@ TEST(LetterBookTest, OfOneSourceAndTagTheOrderOfReceivesIsThatOfLetters) {
   EXPECT_NE(book.take(second, of(2, 5, 8)), "");
   EXPECT_TRUE(book.has(of(2, 5, 7)));
   EXPECT_FALSE(book.has(of(2, 5, 6)));
+}
+
+TEST(LetterBookTest, EachClassHasAnOrderOfItsOwn) {
+  LetterBook book;
+  const std::size_t first = book.post(2, 5), second = book.post(2, 5), third = book.post(2, 5);
+  EXPECT_EQ(book.take(first, of(2, 5, 2, Priority::kCritical)), "");
+  EXPECT_EQ(book.take(second, of(2, 5, 1, Priority::kRealtime)), "");
+  EXPECT_NE(book.take(third, of(2, 5, 1, Priority::kCritical)), "");
+  EXPECT_FALSE(book.has(of(2, 5, 2, Priority::kBulk)));
 }
 
 TEST(LetterBookTest, ALetterComesOnceAndToWhoAskedForIt) {

@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "wire/runtime.h"
+#include "wire/session.h"
 
 namespace hawser::worldsim {
 namespace {
@@ -307,15 +308,18 @@ void Player::send(Actor& actor) {
   Deed& deed = new_deed(actor, DeedKind::kSend, membership, timeout());
   const auto to = static_cast<std::uint32_t>(rng_.below(membership.realm->size()));
   const std::uint64_t tag = rng_.below(kTags);
+  const auto priority = static_cast<Priority>(rng_.below(wire::kClasses));
   deed.letter = {.realm = membership.realm->uid,
                  .from = membership.rank,
                  .to = to,
                  .tag = tag,
-                 .number = ++part.sent[{to, tag}],
-                 .size = letter_size(rng_, settings_.cancels)};
+                 .number = ++part.sent[{to, tag, priority}],
+                 .size = letter_size(rng_, settings_.cancels),
+                 .priority = priority};
   deed.input = &judge_.vault().lend(deed.uid, write_letter(deed.letter));
   judge_.on_begun(deed);
-  deed.request = membership.world.isend(deed.input->bytes, to, tag, {.timeout = deed.due - deed.begun});
+  deed.request =
+      membership.world.isend(deed.input->bytes, to, tag, {.timeout = deed.due - deed.begun, .priority = priority});
   begun(actor, deed);
 }
 

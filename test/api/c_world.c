@@ -4,6 +4,7 @@
 #include <hawser/c.h>
 #include <hawser/c_world.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,6 +90,36 @@ static void test_collectives(hawser_world world, uint32_t rank, uint32_t ranks) 
   free(counts);
   free(all);
   free(out);
+}
+
+/* Each class has an order of its own. */
+static void test_classes(hawser_world world, uint32_t rank, uint32_t ranks) {
+  const uint32_t priorities[4] = {HAWSER_PRIORITY_DEFAULT, HAWSER_PRIORITY_CRITICAL, HAWSER_PRIORITY_REALTIME,
+                                  HAWSER_PRIORITY_BULK};
+  const uint32_t next = (rank + 1) % ranks, before = (rank + ranks - 1) % ranks;
+  for (int i = 0; i < 4; ++i) {
+    hawser_operation_options options = HAWSER_INIT(hawser_operation_options);
+    options.priority = priorities[i];
+    const uint64_t tag = 40 + (uint64_t)i;
+    const uint32_t first = 2 * (uint32_t)i, second = first + 1;
+    const hawser_part parts[1] = {{(void*)&second, sizeof second}};
+    MUST(hawser_world_send(world, &first, sizeof first, next, tag, &options));
+    MUST(hawser_world_sendv(world, parts, 1, next, tag, &options));
+    uint32_t got[2] = {99, 99};
+    MUST(hawser_world_recv(world, &got[0], sizeof got[0], before, &tag, NULL, NULL));
+    MUST(hawser_world_recv(world, &got[1], sizeof got[1], before, &tag, NULL, NULL));
+    CHECK(got[0] == first && got[1] == second);
+  }
+  hawser_operation_options options = HAWSER_INIT(hawser_operation_options);
+  options.priority = 4;
+  REFUSED(hawser_world_send(world, "x", 1, next, 1, &options), HAWSER_INVALID, "priority = 4");
+  /* A program of an older header has no such field. */
+  options.size = offsetof(hawser_operation_options, priority);
+  MUST(hawser_world_send(world, "x", 1, next, 50, &options));
+  const uint64_t tag = 50;
+  char byte = 0;
+  MUST(hawser_world_recv(world, &byte, 1, before, &tag, NULL, NULL));
+  CHECK(byte == 'x');
 }
 
 static void test_compressed(hawser_world world, uint32_t rank, uint32_t ranks) {
@@ -291,6 +322,7 @@ static void test_all(hawser_world world) {
   test_misuse(world);
   test_collectives(world, info.rank, info.ranks);
   test_mapped_memory(world, info.rank, info.ranks);
+  test_classes(world, info.rank, info.ranks);
   test_compressed(world, info.rank, info.ranks);
   test_messages(world, info.rank, info.ranks);
   test_calls(world, info.rank, info.ranks);

@@ -233,6 +233,20 @@ def first_world(code):
 
 
 @block("worlds", 1)
+def classes(code):
+    checkpoint = [numpy.ones(size, numpy.uint8) for size in (10, 3_000_000, 50_000)]
+    rest = """
+if world.rank == 1:
+    for x in checkpoint:
+        world.recv(numpy.empty_like(x), source=0, tag=1)
+else:
+    for each in copies:
+        each.wait(60)
+"""
+    assert in_world(code + rest, 2, checkpoint=checkpoint, numpy=numpy)[1]["word"] == b"stop"
+
+
+@block("worlds", 2)
 def cost_model(code, tmp_path):
     """The file of docs/collectives.md, as it stands there."""
     blocks = re.findall(r"```toml\n(.*?)```", (SOURCE / "docs" / "collectives.md").read_text(encoding="utf-8"), re.DOTALL)
@@ -241,13 +255,13 @@ def cost_model(code, tmp_path):
     assert told.count("told by rank 0: message_ns = 1441, byte_ns = 0.1056, ") == 2, told
 
 
-@block("worlds", 2)
+@block("worlds", 3)
 def sparse(code):
     told = by_launcher("import hawser\n" + code + "\nprint(world.is_sparse, len(worlds))", 4)
     assert told.count("True 4") == 4, told
 
 
-@block("worlds", 3)
+@block("worlds", 4)
 def training_goes_on(code):
     """Rank 2 closes the world; the others go on without it until their step says that it is enough."""
     class Enough(Exception):
@@ -265,7 +279,7 @@ def training_goes_on(code):
     assert len(restored) == 2
 
 
-@block("worlds", 4)
+@block("worlds", 5)
 def recovers(code):
     worlds = hawser.World.local(3, recovery="automatic")
     body = "".join(f"    {line}\n" for line in code.splitlines()) + "        return event\n"
@@ -280,14 +294,14 @@ def recovers(code):
         event.world.close()
 
 
-@block("worlds", 5)
+@block("worlds", 6)
 def calls(code):
     register, call = code.splitlines()
     script = f"if world.rank == 1:\n    {register}\nworld.barrier()\nsum = {call}\nworld.barrier()\n"
     assert [names["sum"] for names in in_world(script, 2, x=2, y=3)] == [5, 5]
 
 
-@block("worlds", 6)
+@block("worlds", 7)
 def torch_runs_on_it(code):
     pytest.importorskip("torch", reason="torch is not installed: torch_backend_test.py runs it where it is")
     by_launcher("import torch\n" + code + "\ntorch.distributed.destroy_process_group()", 2)

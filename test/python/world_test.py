@@ -61,6 +61,36 @@ def test_messages():
         b.irecv(b"constant")
 
 
+@pytest.mark.parametrize("priority", ["critical", "realtime", "bulk"])
+def test_a_message_has_a_class(priority):
+    a, b = World.local(2)
+    sent = [a.isend(bytes([i]) * size, 1, tag=3, priority=priority) for i, size in enumerate([1, 200_000, 5])]
+    assert [b.recv(source=0, tag=3).data for _ in sent] == [b"\0", b"\1" * 200_000, b"\2" * 5]
+    for each in sent:
+        each.wait(10)
+    a.send([b"two ", b"parts"], 1, tag=3, priority=priority)
+    assert b.recv().data == b"two parts"
+
+
+def test_an_unknown_class_is_refused():
+    a, _ = World.local(2)
+    for call in (a.send, a.isend):
+        with pytest.raises(hawser.InvalidError, match="priority = 'urgent'"):
+            call(b"x", 1, priority="urgent")
+
+
+def test_an_urgent_message_overtakes_bulk():
+    a, b = World.local(2)
+    large = numpy.ones(64 << 20, numpy.uint8)
+    receives = [b.irecv(numpy.empty_like(large), source=0, tag=1) for _ in range(8)]
+    sends = [a.isend(large, 1, tag=1) for _ in receives]
+    a.send(b"now", 1, tag=2, priority="critical")
+    assert b.recv(source=0, tag=2).data == b"now"
+    assert not receives[-1].done()
+    for each in sends + receives:
+        each.wait(60)
+
+
 def check_collectives(world):
     n, rank = world.size, world.rank
     x = numpy.full(1000, rank + 1.0, dtype=numpy.float32)

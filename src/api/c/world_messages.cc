@@ -16,7 +16,8 @@ std::optional<std::uint64_t> tag_of(const uint64_t* tag) {
 
 Result<MessageOptions> message_options(const char* call, const hawser_operation_options* options) {
   HAWSER_TRY_ASSIGN(const hawser_operation_options given, operation_options(call, options));
-  return MessageOptions{.timeout = Duration(given.timeout_ns), .exact = given.flag != 0};
+  HAWSER_TRY_ASSIGN(const Priority priority, priority_of(call, given.priority, Priority::kBulk));
+  return MessageOptions{.timeout = Duration(given.timeout_ns), .exact = given.flag != 0, .priority = priority};
 }
 
 Result<Request> send(const char* call, hawser_world world, const void* data, std::size_t size, std::uint32_t dest,

@@ -230,8 +230,10 @@ std::vector<std::span<Byte>> parts_of(nb::handle x, const char* call, std::vecto
   return parts;
 }
 
-RequestHandle isend(const WorldHandle& self, nb::handle x, std::uint32_t dest, std::uint64_t tag, nb::handle timeout) {
-  const MessageOptions options{.timeout = duration_of(timeout, "timeout", Duration::zero())};
+RequestHandle isend(const WorldHandle& self, nb::handle x, std::uint32_t dest, std::uint64_t tag,
+                    const std::string& priority, nb::handle timeout) {
+  const MessageOptions options{.timeout = duration_of(timeout, "timeout", Duration::zero()),
+                               .priority = priority_of("send", priority)};
   if (is_list(x)) {
     std::vector<Source> arrays;
     const auto parts = parts_of<Source, const std::byte>(x, "send", arrays);
@@ -731,7 +733,7 @@ void bind_messages(nb::class_<WorldHandle>& world) {
       .def("_icall", &icall, nb::arg("dest"), nb::arg("name"), nb::arg("arguments"), nb::kw_only(),
            nb::arg("timeout") = nb::none())
       .def("isend", &isend, nb::arg("x"), nb::arg("dest"), nb::arg("tag") = 0, nb::kw_only(),
-           nb::arg("timeout") = nb::none())
+           nb::arg("priority") = "bulk", nb::arg("timeout") = nb::none())
       .def("irecv", &irecv, nb::arg("x") = nb::none(), nb::arg("source") = nb::none(), nb::arg("tag") = nb::none(),
            nb::arg("exact") = false, nb::kw_only(), nb::arg("timeout") = nb::none())
       .def("_probe", &probe, nb::arg("source") = nb::none(), nb::arg("tag") = nb::none(), nb::kw_only(),

@@ -68,7 +68,7 @@ TEST_F(SessionLinkTest, EachClassIsAcknowledgedByItself) {
   HeadArray buffer;
   for (const Priority priority : {Priority::kBulk, Priority::kCritical}) {
     const auto bytes =
-        wire::encode(wire::Send{.place = {.priority = priority, .seq = 1}, .channel = 20, .bytes = {}}, buffer);
+        wire::encode(wire::Send{.place = {.link = priority, .seq = 1}, .channel = 20, .bytes = {}}, buffer);
     ASSERT_TRUE(*link_.receive(session_, session_.control(), *wire::open_envelope(bytes), bytes.size()));
     link_.note_read(session_, priority, rig_.now());
   }
@@ -78,8 +78,8 @@ TEST_F(SessionLinkTest, EachClassIsAcknowledgedByItself) {
   const auto ack = [&](std::size_t i) {
     return *wire::decode_ack(*wire::open_envelope(base::as_bytes(path_.sent[i])));
   };
-  EXPECT_EQ(ack(0).priority, Priority::kCritical);
-  EXPECT_EQ(ack(1).priority, Priority::kBulk);
+  EXPECT_EQ(ack(0).link, Priority::kCritical);
+  EXPECT_EQ(ack(1).link, Priority::kBulk);
   EXPECT_EQ(session_.ack_since, Instant::max());
 }
 
@@ -88,14 +88,14 @@ TEST_F(SessionLinkTest, WithoutAPathMessagesWaitUntilTooManyDo) {
   int taken = 0;
   while (push("waits") && taken < 10'000) ++taken;
   EXPECT_EQ(taken, 4096);
-  EXPECT_FALSE(SessionLink::send_plain(session_, {}, {}));
+  EXPECT_FALSE(SessionLink::send_plain(session_, Priority::kRealtime, {}, {}));
 }
 
 TEST_F(SessionLinkTest, AMessageIsReadOnceAndAGapIsThePeersError) {
   HeadArray buffer;
   const auto receive = [&](std::uint64_t seq) {
     const auto bytes = wire::encode(
-        wire::Send{.place = {.priority = Priority::kRealtime, .seq = seq}, .channel = 20, .bytes = {}}, buffer);
+        wire::Send{.place = {.link = Priority::kRealtime, .seq = seq}, .channel = 20, .bytes = {}}, buffer);
     return link_.receive(session_, session_.control(), *wire::open_envelope(bytes), bytes.size());
   };
   const std::uint64_t carried = session_.control()->carried;
@@ -107,8 +107,8 @@ TEST_F(SessionLinkTest, AMessageIsReadOnceAndAGapIsThePeersError) {
 
 TEST_F(SessionLinkTest, AnAcknowledgementWaitsFiftyMicrosecondsForCompany) {
   HeadArray buffer;
-  const auto bytes = wire::encode(
-      wire::Send{.place = {.priority = Priority::kRealtime, .seq = 1}, .channel = 20, .bytes = {}}, buffer);
+  const auto bytes =
+      wire::encode(wire::Send{.place = {.link = Priority::kRealtime, .seq = 1}, .channel = 20, .bytes = {}}, buffer);
   ASSERT_TRUE(*link_.receive(session_, session_.control(), *wire::open_envelope(bytes), bytes.size()));
   link_.note_read(session_, Priority::kRealtime, rig_.now());
   path_.sent.clear();
@@ -124,8 +124,8 @@ TEST_F(SessionLinkTest, AnAcknowledgementRidesWithWhatWaited) {
   HeadArray buffer;
   path_.message_room = 0;
   EXPECT_TRUE(push("waits"));
-  const auto bytes = wire::encode(
-      wire::Send{.place = {.priority = Priority::kRealtime, .seq = 1}, .channel = 20, .bytes = {}}, buffer);
+  const auto bytes =
+      wire::encode(wire::Send{.place = {.link = Priority::kRealtime, .seq = 1}, .channel = 20, .bytes = {}}, buffer);
   ASSERT_TRUE(*link_.receive(session_, session_.control(), *wire::open_envelope(bytes), bytes.size()));
   path_.sent.clear();
   path_.message_room = 1;

@@ -54,7 +54,7 @@ class HandPath final : public backend::Path {
     if (moves_at_once) moved.push_back(chunk);
     return moves_at_once;
   }
-  bool send(Priority, std::span<const std::byte> head, std::span<const std::byte> body) override {
+  bool send(wire::Link, std::span<const std::byte> head, std::span<const std::byte> body) override {
     if (message_room == 0) return false;
     --message_room;
     std::string message(base::as_text(head));

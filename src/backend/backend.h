@@ -268,7 +268,10 @@ class Path {
   }
   /// Links of one number (less than 32) share the room for their messages: where there is none for one of them, the
   /// others' have to wait, so that none waits for ever.
-  virtual unsigned queue_of(wire::Link link) const { return link.priority() == Priority::kBulk ? 1 : 0; }
+  virtual unsigned queue_of(wire::Link link) const {
+    static_cast<void>(link);
+    return 0;
+  }
   /// Shows what may be lost with a lossless path, up or down. Calls `see` once for each message that `send` took and of
   /// which this end does not know that the peer's agent took it: with its first kMessageBegin bytes, or all of it. The
   /// order is not told. An agent takes a message when it is done with what Port::poll gave it, not when it copies the

@@ -1,4 +1,4 @@
-// A session's messages: by its control path, each once, in order within a class.
+// A session's messages: by its control path, each once, in order within a link.
 
 #include "agent/engine/session_link.h"
 
@@ -9,10 +9,10 @@ namespace {
 
 class SessionLinkTest : public ::testing::Test {
  protected:
-  bool push(std::string_view text, Priority priority = Priority::kRealtime) {
-    const wire::Send message{.place = session_.links.next(priority), .channel = 20, .bytes = base::as_bytes(text)};
+  bool push(std::string_view text, wire::Link link = Priority::kRealtime) {
+    const wire::Send message{.place = session_.links.next(link), .channel = 20, .bytes = base::as_bytes(text)};
     HeadArray buffer;
-    return link_.push(session_, priority, wire::encode(message, buffer), base::as_bytes(text));
+    return link_.push(session_, link, wire::encode(message, buffer), base::as_bytes(text));
   }
   std::string text_of(const std::string& message) {
     return std::string(base::as_text(wire::decode_send(*wire::open_envelope(base::as_bytes(message)))->bytes));
@@ -62,6 +62,24 @@ TEST_F(SessionLinkTest, AFullClassHoldsNoOtherBack) {
   EXPECT_FALSE(SessionLink::pump(session_, &work_));
   ASSERT_EQ(path_.sent.size(), 1u);
   EXPECT_EQ(text_of(path_.sent.front()), "urgent");
+}
+
+TEST_F(SessionLinkTest, ALinkWithoutRoomHoldsOthersUpOnlyWhereTheyShareIt) {
+  const wire::Link one(Priority::kRealtime, 16), other(Priority::kRealtime, 17);
+  for (const bool has_queues : {false, true}) {
+    path_.has_queues = has_queues;
+    path_.full_links = {one.index()};
+    path_.message_room = 10;
+    path_.sent.clear();
+    EXPECT_TRUE(push("one ", one));
+    EXPECT_TRUE(push("other ", other));
+    EXPECT_TRUE(push("bulk ", Priority::kBulk));
+    EXPECT_FALSE(SessionLink::pump(session_, &work_));
+    EXPECT_EQ(path_.sent.size(), has_queues ? 2u : 0u) << "small ones would pass it for ever";
+    path_.full_links.clear();
+    EXPECT_TRUE(SessionLink::pump(session_, &work_));
+    EXPECT_EQ(path_.sent.size(), 3u);
+  }
 }
 
 TEST_F(SessionLinkTest, EachClassIsAcknowledgedByItself) {

@@ -292,7 +292,7 @@ std::vector<const Session*> Engine::behind() const {
   std::vector<const Session*> all;
   for (const Session* const session : sessions_.all()) {
     const bool is_down = session->machine.state() == proto::SessionState::kDown;
-    if (!is_down && (session->links.kept() > 0 || session->unsent_count() != 0)) all.push_back(session);
+    if (!is_down && (session->links.keeps_any() || !session->unsent.empty())) all.push_back(session);
   }
   return all;
 }

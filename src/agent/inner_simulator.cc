@@ -18,7 +18,7 @@ std::string leftovers_of(const Session& session) {
   for (const Service* const service : session.services) {
     if (service->left(session) != 0) return base::format("{} things of {}", service->left(session), service->name());
   }
-  if (session.unsent_count() != 0) return base::format("{} messages to send", session.unsent_count());
+  if (session.unsent.count() != 0) return base::format("{} messages to send", session.unsent.count());
   if (!session.cancelled.empty()) return base::format("{} cancellations to tell", session.cancelled.size());
   if (session.links.kept() != 0) return base::format("{} messages without acknowledgement", session.links.kept());
   if (!session.waiting.empty()) return base::format("{} notifications that wait for bytes", session.waiting.size());

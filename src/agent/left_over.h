@@ -23,7 +23,7 @@ struct LeftOver {
   std::string bytes;  ///< The message or notification.
   Kind kind = Kind::kMessage;
   std::uint32_t channel = 0;
-  Priority priority = Priority::kRealtime;  ///< The class in which it goes.
+  Priority priority = Priority::kRealtime;  ///< The class in which it goes. A notification has no channel, 0.
   std::uint32_t epoch = 0;                  ///< Names the session (ChannelCredits); a notification has none.
   std::uint32_t messages = 0;               ///< kRelease: so many, of so many bytes in all.
   std::uint64_t freed = 0;

@@ -8,7 +8,6 @@
 #include <list>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <span>
@@ -19,11 +18,11 @@
 #include <hawser/counters.h>
 
 #include "agent/bound_regions.h"
-#include "agent/left_over.h"
 #include "agent/refusals.h"
 #include "agent/service.h"
 #include "agent/session_timers.h"
 #include "agent/slot.h"
+#include "agent/unsent_messages.h"
 #include "agent/waiting_arrives.h"
 #include "backend/backend.h"
 #include "base/histogram.h"
@@ -144,9 +143,9 @@ struct Session {
   bool credit_owed = false;
   std::map<std::uint32_t, ChannelState> channels;
   std::unique_ptr<AdriftBook> adrift;  ///< Mostly null: see engine/unacknowledged.h.
-  /// Taken from threads that did not get the lane's lock, and the link of their class had no room: they go before all
-  /// that is sent later in it. At most as many as the peer gave credit for.
-  std::array<std::list<LeftOver>, wire::kClasses> unsent;
+  /// Taken from threads that did not get the lane's lock, and their link had no room: they go before all that is sent
+  /// later in it. At most as many as the peer gave credit for.
+  UnsentMessages unsent;
   proto::CardAsker card_asker;
   proto::CardTeller card_teller;
   std::optional<CardIn> card_in;
@@ -178,15 +177,10 @@ struct Session {
   bool in_work_list = false;           ///< In the engine's list of sessions to look at, or of those to look at later.
   bool in_blocked_list = false;
 
-  std::list<LeftOver>& unsent_of(Priority priority) { return unsent[wire::index_of(priority)]; }
-  std::size_t unsent_count() const {
-    return std::accumulate(unsent.begin(), unsent.end(), std::size_t{0},
-                           [](std::size_t sum, const auto& list) { return sum + list.size(); });
-  }
   /// Something waits for a word of the peer: a message for its acknowledgement, a service for an answer, a transfer for
   /// its greeting.
   bool awaits_peer() const {
-    if (links.kept() > 0) return true;
+    if (links.keeps_any()) return true;
     if (has_tenancies && std::ranges::any_of(services, [this](const Service* each) { return each->awaits(*this); }))
       return true;
     return control_serial == 0 && std::ranges::any_of(pending, [](const auto& list) { return !list.empty(); });

@@ -47,6 +47,7 @@
 #include "base/log.h"
 #include "base/rng.h"
 #include "wire/hello.h"
+#include "wire/link.h"
 
 namespace hawser::identity {
 class Authenticator;
@@ -254,10 +255,23 @@ class Path {
     static_cast<void>(chunks);
     return true;
   }
-  /// Sends `head` + `body` (at most kMessageMax + 1 KiB together) as one message. False: no room for one of that class
-  /// now; try in a later turn. Messages of a class keep their order, and a bulk one overtakes none; critical and
-  /// realtime ones keep theirs among one another, and may overtake bulk ones.
-  virtual bool send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) = 0;
+  /// Sends `head` + `body` (at most kMessageMax + 1 KiB together) as one message. False: no room for one of that link
+  /// now; try in a later turn. Messages of a link keep their order. Those of other links may come before or after them.
+  virtual bool send(wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body) = 0;
+  /// Sends a message that comes before all that are sent after it, by whatever link: a greeting.
+  virtual bool send_first(std::span<const std::byte> head, std::span<const std::byte> body) {
+    return send(Priority::kRealtime, head, body);
+  }
+  /// Sends a message that comes after all that were sent before it, by whatever link: a goodbye. It is the last one.
+  virtual bool send_last(std::span<const std::byte> head, std::span<const std::byte> body) {
+    return send(Priority::kBulk, head, body);
+  }
+  /// Links of one number (less than 32) share the room for their messages: where there is none for one of them, the
+  /// others' have to wait, so that none waits for ever.
+  virtual unsigned queue_of(wire::Link link) const {
+    static_cast<void>(link);
+    return 0;
+  }
   /// Shows what may be lost with a lossless path, up or down. Calls `see` once for each message that `send` took and of
   /// which this end does not know that the peer's agent took it: with its first kMessageBegin bytes, or all of it. The
   /// order is not told. An agent takes a message when it is done with what Port::poll gave it, not when it copies the

@@ -67,9 +67,9 @@ Submitted PluginPath::submit(std::span<const Chunk> chunks, Instant now) {
   return port_.submit(*this, chunks, now);
 }
 
-bool PluginPath::send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) {
+bool PluginPath::send(wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body) {
   if (!works() || port_.is_faulty()) return false;
-  const auto its_priority = static_cast<std::uint32_t>(priority);
+  const auto its_priority = static_cast<std::uint32_t>(link.priority());
   return port_.library_->path.send(handle_, its_priority, text_of(head), text_of(body)) != 0;
 }
 

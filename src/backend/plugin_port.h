@@ -49,7 +49,7 @@ class PluginPath final : public Path {
   Result<Binding*> bind(const RemoteRegionRef& region) override;
   void unbind(std::uint32_t index, std::uint32_t generation) override;
   Submitted submit(std::span<const Chunk> chunks, Instant now) override;
-  bool send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) override;
+  bool send(wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body) override;
   void cancel(std::uint64_t transfer) override;
   PathCounters counters() const override;
   std::string describe() const override;

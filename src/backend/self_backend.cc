@@ -61,7 +61,7 @@ void SelfPath::tell_down() {
   port_.push(PortEvent::Kind::kPathDown, *this, why_down_);
 }
 
-bool SelfPath::send(Priority, std::span<const std::byte> head, std::span<const std::byte> body) {
+bool SelfPath::send(wire::Link, std::span<const std::byte> head, std::span<const std::byte> body) {
   const std::size_t size = head.size() + body.size();
   if (!is_up_ || messages_.size() == kMessagesMax || message_bytes_ + size > kMessageBytesMax) return false;
   std::string& message = messages_.emplace_back();

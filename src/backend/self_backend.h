@@ -41,7 +41,7 @@ class SelfPath : public Path {
   PathState state() const final { return is_up_ ? PathState::kUp : PathState::kDown; }
   Result<Binding*> bind(const RemoteRegionRef& region) final;
   void unbind(std::uint32_t index, std::uint32_t generation) final;
-  bool send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) final;
+  bool send(wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body) final;
   bool each_untaken(const SeeMessage& see) const final;
   PathCounters counters() const override;
 

@@ -38,6 +38,8 @@ enum class Planted : std::uint8_t {
   kChunkCountedTwice,   ///< A chunk sent again is counted again.
   kClassForgotten,      ///< Of bulk messages a fresh path sends nothing again.
   kBulkOvertakes,       ///< Bulk messages on a stream of their own do not wait for urgent ones before them.
+  kGreetingOvertaken,   ///< Messages on streams that are apart tell of none that they come after.
+  kGroupsMixed,         ///< A fresh path sends one link's messages again as another's.
   kSilenceEnds,         ///< A peer that misses three heartbeats is given up.
   kReplayForgotten,     ///< A fresh path does not begin with what the last one lost.
   kDuplicateDelivered,  ///< A message that was taken before is taken again.

@@ -123,18 +123,20 @@ void LinkSender::pass() {
 }
 
 bool LinkSender::push(std::span<const std::byte> head, std::span<const std::byte> body) {
-  if (ring_.count() >= limits_.count || !ring_.push(head, body)) return false;
+  if (!ring_) ring_ = std::make_unique<MessageRing>(limits_.bytes);
+  if (ring_->count() >= limits_.count || !ring_->push(head, body)) return false;
   ++next_;
   return true;
 }
 
 void LinkSender::sent() {
-  ring_.advance_cursor();
-  if (lossless_) release_through(next_ - ring_.ahead() - 1);
+  HAWSER_ASSERT(ring_ != nullptr, "no message waits");
+  ring_->advance_cursor();
+  if (lossless_) release_through(next_ - ring_->ahead() - 1);
 }
 
 void LinkSender::release_through(std::uint64_t seq) {
-  while (ring_.count() > 0 && first_kept() <= seq) ring_.drop_front();
+  while (kept() > 0 && first_kept() <= seq) ring_->drop_front();
 }
 
 Status LinkSender::on_ack(std::uint64_t up_to) {
@@ -154,7 +156,7 @@ Status LinkSender::replay_from(std::uint64_t received) {
         Code::kDisconnected,
         base::format("the peer said that it has message {}, but {} is the oldest still kept", acked_, first_kept()));
   }
-  if (!base::planted(base::Planted::kReplayForgotten)) ring_.reset_cursor();
+  if (ring_ && !base::planted(base::Planted::kReplayForgotten)) ring_->reset_cursor();
   return {};
 }
 

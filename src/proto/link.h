@@ -22,8 +22,8 @@
 namespace hawser::proto {
 
 struct LinkLimits {
-  std::size_t count = 4096;      ///< Messages kept.
-  std::size_t bytes = 4u << 20;  ///< Bytes of them, bookkeeping included. At least one message of the largest size.
+  std::uint32_t count = 4096;      ///< Messages kept.
+  std::uint32_t bytes = 4u << 20;  ///< Bytes of them, bookkeeping included. At least one message of the largest size.
 };
 
 /// Messages in a growing ring of bytes, each in one piece: push at the back, drop at the front, a cursor between.
@@ -71,7 +71,7 @@ class MessageRing {
 
 class LinkSender {
  public:
-  explicit LinkSender(const LinkLimits& limits = {}) : limits_(limits), ring_(limits.bytes) {}
+  explicit LinkSender(const LinkLimits& limits = {}) : limits_(limits) {}
 
   /// Of the path in use now. Messages that wait are sent first either way.
   void set_lossless(bool lossless) { lossless_ = lossless; }
@@ -80,14 +80,14 @@ class LinkSender {
   /// The number that the next message takes.
   std::uint64_t next_seq() const { return next_; }
   /// The path is lossless and nothing waits for room in it, so it may be offered message next_seq() directly.
-  bool can_pass() const { return lossless_ && ring_.count() == 0; }
+  bool can_pass() const { return lossless_ && kept() == 0; }
   /// The path took message next_seq() directly. Only after can_pass().
   void pass();
   /// Takes message next_seq() for sending and, unless lossless, until it is acknowledged. False: a bound was reached.
   bool push(std::span<const std::byte> head, std::span<const std::byte> body);
 
   /// The oldest message that no path took yet; empty when there is none.
-  std::span<const std::byte> pending() const { return ring_.at_cursor(); }
+  std::span<const std::byte> pending() const { return ring_ ? ring_->at_cursor() : std::span<const std::byte>(); }
   /// The path took pending().
   void sent();
 
@@ -98,25 +98,27 @@ class LinkSender {
   /// miss are no longer kept (they went over a lossless path): the session cannot go on.
   Status replay_from(std::uint64_t received);
 
-  std::size_t kept() const { return ring_.count(); }
+  std::size_t kept() const { return ring_ ? ring_->count() : 0; }
   /// Calls `see` with each message that is kept: no path took it, or the peer has not acknowledged it.
   template <typename See>
   void each_kept(See see) const {
-    ring_.each(see);
+    if (ring_) ring_->each(see);
   }
   /// The last message that the peer has told to have taken. Of those that went over lossless paths it tells only when
   /// it greets.
   std::uint64_t acknowledged() const { return acked_; }
   /// For an idle turn: gives memory back.
-  void trim() { ring_.trim(); }
-  std::size_t memory() const { return ring_.capacity(); }
+  void trim() {
+    if (ring_) ring_->trim();
+  }
+  std::size_t memory() const { return ring_ ? ring_->capacity() : 0; }
 
  private:
-  std::uint64_t first_kept() const { return next_ - ring_.count(); }
+  std::uint64_t first_kept() const { return next_ - kept(); }
   void release_through(std::uint64_t seq);
 
   const LinkLimits limits_;
-  MessageRing ring_;
+  std::unique_ptr<MessageRing> ring_;  ///< From the first message that was kept. Most links of a session are not used.
   std::uint64_t next_ = 1;
   std::uint64_t acked_ = 0;  ///< The peer said that it has all up to here.
   bool lossless_ = false;
@@ -144,7 +146,7 @@ class LinkReceiver {
     received_ = seq;
     if (!lossless) {
       ++unacked_messages_;
-      unacked_bytes_ += bytes;
+      unacked_bytes_ += static_cast<std::uint32_t>(bytes);
     }
     return Received::kDeliver;
   }
@@ -165,7 +167,7 @@ class LinkReceiver {
   Received on_unexpected(std::uint64_t seq);
 
   std::uint64_t received_ = 0;
-  std::size_t unacked_bytes_ = 0;
+  std::uint32_t unacked_bytes_ = 0;  ///< An acknowledgement is due long before 4 GiB.
   std::uint32_t unacked_messages_ = 0;
   bool lossless_ = false;
 };

@@ -168,7 +168,7 @@ TEST(LinkSender, AgreesWithAModel) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     SCOPED_TRACE(seed);
     base::Rng rng(seed);
-    LinkSender sender({.count = 64, .bytes = 2000 + static_cast<std::size_t>(rng.below(3000))});
+    LinkSender sender({.count = 64, .bytes = 2000 + static_cast<std::uint32_t>(rng.below(3000))});
     std::deque<std::string> kept;
     std::uint64_t first = 1, next = 1, cursor = 1;
     for (int round = 0; round < 3000; ++round) {

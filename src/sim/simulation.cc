@@ -59,11 +59,12 @@ Settings draw_settings(base::Rng& rng, const RunOptions& options) {
   settings.copies = options.seed % 8 == 0;
   settings.strangers = options.mode == sim::Mode::kStream && options.seed % 8 == 6;
   settings.narrow = options.mode == sim::Mode::kMapped && options.seed % 8 == 5;
+  settings.apart = options.mode == sim::Mode::kStream && options.seed / 8 % 2 == 1;
   return settings;
 }
 
 std::string describe(const Settings& settings) {
-  return fmt::format("{} nodes, {}{}{}, {} connections, chunks of {}, credit {}, inboxes of {}, about {} actions",
+  return fmt::format("{} nodes, {}{}{}, {} connections{}, chunks of {}, credit {}, inboxes of {}, about {} actions",
                      settings.nodes, settings.driven ? "driven" : "polled", settings.lies ? ", lies" : "",
                      settings.devices     ? ", devices"
                      : settings.doubled   ? ", doubled"
@@ -74,8 +75,8 @@ std::string describe(const Settings& settings) {
                      : settings.copies    ? ", copies"
                      : settings.strangers ? ", strangers"
                                           : "",
-                     settings.connections, settings.chunk_bytes, settings.channel_credit, settings.notification_bytes,
-                     settings.actions);
+                     settings.connections, settings.apart ? " and streams of links" : "", settings.chunk_bytes,
+                     settings.channel_credit, settings.notification_bytes, settings.actions);
 }
 
 void draw_network(base::Rng& rng, const Settings& settings, sim::Universe& universe) {

@@ -29,6 +29,7 @@ Status closed_by_itself(Life& life, const Area& area) {
 
 Theater::Theater(sim::Universe& universe, Judge& judge, Settings settings)
     : universe_(universe), judge_(judge), settings_(settings), current_(settings.nodes, nullptr) {
+  universe_.net.options().streams_are_apart = settings.apart;
   for (std::size_t node = 0; node < settings.nodes; ++node) begin(node);
 }
 

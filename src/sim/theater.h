@@ -35,6 +35,7 @@ struct Settings {
   bool devices = false;    ///< Agents have a better backend, whose device may go away.
   bool narrow = false;     ///< Paths of mapped memory hardly hold anything, and are full all the time.
   bool drops = false;      ///< Users do not close regions: they drop them.
+  bool apart = false;      ///< Links have streams of their own.
   bool strangers = false;  ///< Connections come that prove nothing and stay.
   bool copies = false;     ///< Old copies of cards and tables are handed out in any order, and clocks may be set back.
 };

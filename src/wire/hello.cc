@@ -48,7 +48,9 @@ void put_body(const Hello& hello, ByteWriter& out) {
 // Checks that the grammar does not make. The tail of a newer form is left unread.
 Status check(const Hello& hello, std::uint8_t status, std::uint8_t admission) {
   if (hello.security > kSecurityMax) return corrupt(base::format("unknown security level {}", hello.security));
-  if (hello.streams == 0 || hello.stream >= hello.streams) {
+  const bool is_of_link =
+      hello.stream >= kLinkStreamFirst && hello.stream < kLinkStreamFirst + kLinks && hello.streams > 1;
+  if (hello.streams == 0 || (hello.stream >= hello.streams && !is_of_link)) {
     return corrupt(base::format("stream {} of {}", hello.stream, hello.streams));
   }
   if (!is_agent_name(hello.name)) return corrupt("the agent's name is empty or holds control characters");

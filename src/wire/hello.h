@@ -19,6 +19,7 @@
 #include <hawser/status.h>
 
 #include "base/id128.h"
+#include "wire/link.h"
 
 namespace hawser::wire {
 
@@ -49,12 +50,15 @@ enum class Admission : std::uint8_t {
 
 using Proof = std::array<std::byte, 32>;
 
+/// Streams of links have these numbers: the first one's and its link's index (backend/stream/message_order.h).
+inline constexpr std::uint8_t kLinkStreamFirst = 8;
+
 struct Hello {
   std::uint16_t version_min = kVersionMin, version_max = kVersionMax;
   std::uint8_t security = 0;  ///< 0 none, 1 authenticate, 2 encrypt.
   bool driven = false;        ///< Flag bit 0.
   std::uint8_t stream = 0;    ///< Which of the path's connections this is; 0 opens the session.
-  std::uint8_t streams = 1;   ///< How many there will be.
+  std::uint8_t streams = 1;   ///< How many there will be, beside those of links.
   base::Id128 incarnation;
   base::Id128 session;
   base::Id128 token;  ///< Binds further connections (stream > 0) to the session.

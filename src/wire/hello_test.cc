@@ -142,6 +142,12 @@ TEST(Hello, SenselessValuesAreCorrupt) {
   };
   EXPECT_EQ(code_of([](Hello& h) { h.security = 3; }), Code::kCorrupt);
   EXPECT_EQ(code_of([](Hello& h) { h.stream = 4; }), Code::kCorrupt);
+  for (std::size_t link = 0; link < kLinks; ++link) {
+    const auto stream = static_cast<std::uint8_t>(kLinkStreamFirst + link);
+    EXPECT_EQ(code_of([&](Hello& h) { h.stream = stream; }), Code::kOk);
+    EXPECT_EQ(code_of([&](Hello& h) { h.stream = stream, h.streams = 1; }), Code::kCorrupt);
+  }
+  EXPECT_EQ(code_of([](Hello& h) { h.stream = kLinkStreamFirst + kLinks; }), Code::kCorrupt);
   EXPECT_EQ(code_of([](Hello& h) { h.streams = 0; }), Code::kCorrupt);
   EXPECT_EQ(code_of([](Hello& h) { h.status = static_cast<Code>(11); }), Code::kCorrupt);
   EXPECT_EQ(code_of([](Hello& h) { h.version_min = 0; }), Code::kCorrupt);

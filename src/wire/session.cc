@@ -20,13 +20,16 @@ constexpr std::uint8_t kFlagSignal = 8;
 constexpr std::uint8_t kFlagCancelled = 16;
 constexpr std::uint8_t kFlagsKnown = 31;
 
-// The class stands in the upper two bits of a message's first byte.
-constexpr unsigned kClassShift = 6;
-constexpr std::uint8_t kKindMask = (1U << kClassShift) - 1;
+// The link stands in the upper three bits of a message's first byte.
+constexpr unsigned kLinkShift = 5;
+constexpr std::uint8_t kKindMask = (1U << kLinkShift) - 1;
+static_assert(kLinks == 1U << (8 - kLinkShift));
 static_assert(static_cast<std::uint8_t>(SessionKind::kAcked) <= kKindMask);
 
 // The longest head is an Arrive with everything: kind, seq, flags, transfer, chunks, oldest and a signal.
 static_assert(1 + 10 + 1 + 8 + 5 + 8 + (5 + 5 + 16 + 10 + 10) <= kHeadMax);
+// And a Welcome: kind, both sessions, revision, a number of each link, and the credit of notifications.
+static_assert(1 + 8 + 8 + 10 + kLinks * 10 + 10 + 10 <= kHeadMax);
 
 // Writes without checks, which are the greater part of the cost of a small message: the longest head fits (above).
 class HeadWriter {
@@ -34,12 +37,10 @@ class HeadWriter {
   HeadWriter(HeadBuffer out, SessionKind kind) : begin_(out.data()), at_(out.data()) {
     u8(static_cast<std::uint8_t>(kind));
   }
-  HeadWriter(HeadBuffer out, SessionKind kind, Priority priority) : begin_(out.data()), at_(out.data()) {
-    u8(static_cast<std::uint8_t>(static_cast<unsigned>(kind) | static_cast<unsigned>(priority) << kClassShift));
+  HeadWriter(HeadBuffer out, SessionKind kind, Link link) : begin_(out.data()), at_(out.data()) {
+    u8(static_cast<std::uint8_t>(static_cast<unsigned>(kind) | static_cast<unsigned>(link.index()) << kLinkShift));
   }
-  HeadWriter(HeadBuffer out, SessionKind kind, Place place) : HeadWriter(out, kind, place.priority) {
-    varint(place.seq);
-  }
+  HeadWriter(HeadBuffer out, SessionKind kind, Place place) : HeadWriter(out, kind, place.link) { varint(place.seq); }
   void u8(std::uint8_t value) { *at_++ = std::byte{value}; }
   void u64(std::uint64_t value) {
     base::store_little_endian(at_, value);
@@ -76,11 +77,10 @@ constexpr char kTruncated[] = "a field is malformed or cut off";
 
 // A message's first byte.
 struct FirstByte {
-  explicit FirstByte(std::uint8_t byte) : kind(static_cast<SessionKind>(byte & kKindMask)), bits(byte >> kClassShift) {}
+  explicit FirstByte(std::uint8_t byte) : kind(static_cast<SessionKind>(byte & kKindMask)), bits(byte >> kLinkShift) {}
   bool is_known() const { return kind >= SessionKind::kArrive && kind <= SessionKind::kBye; }
-  bool has_class() const { return bits < kClasses; }
-  bool has_class_of_kind() const { return is_reliable(kind) || kind == SessionKind::kAck ? has_class() : bits == 0; }
-  Priority priority() const { return static_cast<Priority>(bits); }
+  bool may_have_link() const { return is_reliable(kind) || kind == SessionKind::kAck || bits == 0; }
+  Link link() const { return Link::at(bits); }
 
   SessionKind kind;
   std::uint8_t bits;
@@ -214,7 +214,7 @@ Bytes encode(const CardPart& message, HeadBuffer buffer) {
 }
 
 Bytes encode(const Ack& message, HeadBuffer buffer) {
-  HeadWriter out(buffer, SessionKind::kAck, message.priority);
+  HeadWriter out(buffer, SessionKind::kAck, message.link);
   out.varint(message.up_to);
   return out.written();
 }
@@ -260,7 +260,7 @@ Bytes encode(const Bye& message, HeadBuffer buffer) {
 }
 
 Bytes encode_acked(const Ack& ack, HeadBuffer buffer) {
-  HeadWriter out(buffer, SessionKind::kAcked, ack.priority);
+  HeadWriter out(buffer, SessionKind::kAcked, ack.link);
   out.varint(ack.up_to);
   return out.written();
 }
@@ -274,11 +274,10 @@ Result<Envelope> open_envelope(Bytes bytes) {
   ByteReader in(bytes);
   FirstByte first(in.u8());
   if (first.kind == SessionKind::kAcked) {
-    envelope.acked = {.priority = first.priority(), .up_to = in.varint()};
-    const bool is_sensible = first.has_class() && envelope.acked.up_to != 0;
+    envelope.acked = {.link = first.link(), .up_to = in.varint()};
     first = FirstByte(in.u8());
-    if (!is_sensible || !first.is_known() || !is_reliable(first.kind)) {
-      result = corrupt(SessionKind::kAcked, "no number, no class, or no reliable message behind it");
+    if (envelope.acked.up_to == 0 || !first.is_known() || !is_reliable(first.kind)) {
+      result = corrupt(SessionKind::kAcked, "no number, or no reliable message behind it");
       return result;
     }
   }
@@ -287,11 +286,11 @@ Result<Envelope> open_envelope(Bytes bytes) {
     result = unknown_kind(bytes);
     return result;
   }
-  if (!first.has_class_of_kind()) {
-    result = corrupt(envelope.kind, "it has no class, or one that its kind does not have");
+  if (!first.may_have_link()) {
+    result = corrupt(envelope.kind, "it has a link, and its kind has none");
     return result;
   }
-  envelope.place.priority = first.priority();
+  envelope.place.link = first.link();
   if (is_reliable(envelope.kind)) {
     envelope.place.seq = in.varint();
     if (envelope.place.seq == 0) {
@@ -360,7 +359,7 @@ Result<CardPart> decode_card_part(const Envelope& envelope) {
 Result<Ack> decode_ack(const Envelope& envelope) {
   require_kind(envelope, SessionKind::kAck);
   ByteReader in(envelope.rest);
-  const Ack message{.priority = envelope.place.priority, .up_to = in.varint()};
+  const Ack message{.link = envelope.place.link, .up_to = in.varint()};
   if (!all_read(in)) return truncated(envelope.kind);
   return message;
 }

@@ -4,8 +4,9 @@
 // and a body, which stays where it is: Path::send takes both, so payload is not copied here.
 //
 // Grammar (little-endian; varint is LEB128; the body is all that follows the head):
-//   message     = kind:u8 | class << 6, [seq:varint, in those that are reliable], fields, body
-//                 class: 0 critical, 1 realtime, 2 bulk, of a reliable message, an ack or acked; else 0
+//   message     = kind:u8 | link << 5, [seq:varint, in those that are reliable], fields, body
+//                 link (wire/link.h): 0 critical, 1 to 5 realtime, 6 and 7 bulk, of reliable messages, ack and acked;
+//                 else 0
 //   arrive      (1, reliable) = flags:u8, [covers: transfer:u64, chunks:varint], [oldest:u64],
 //                 [signal: region:varint, generation:varint, key:16, offset:varint, add:varint], body: notification
 //                 flags: 1 notifies, 2 covers a transfer, 4 oldest, 8 signal, 16 cancelled (2 and 4 may stand with it)
@@ -14,11 +15,11 @@
 //   cardpart    (4, reliable) = revision:varint, total:varint, offset:varint, body: part of the card
 //   ack         (5) = up_to:varint
 //   credit      (6) = channel:varint, class:u8, messages:varint, bytes:varint
-//   welcome     (7) = session:u64, peer_session:u64, revision:varint, received:varint of each class, messages:varint,
+//   welcome     (7) = session:u64, peer_session:u64, revision:varint, received:varint of each link, messages:varint,
 //                 bytes:varint, body: count:varint, (channel:varint, class:u8, messages:varint, bytes:varint)*
 //   bye         (8) = code:u8, body: text
-//   acked       (9) = up_to:varint, body: a reliable message. An ack that rides along with it, perhaps of another class
-// Each class is a sequence of its own: numbers, acknowledgements and what is sent again.
+//   acked       (9) = up_to:varint, body: a reliable message. An ack that rides along with it, perhaps of another link
+// Each link is a sequence of its own: numbers, acknowledgements and what is sent again.
 // There is nothing optional to skip: the hello agreed on a version, and whoever speaks a later one sends only what the
 // agreed one knows.
 //
@@ -39,6 +40,7 @@
 
 #include "base/id128.h"
 #include "wire/card.h"
+#include "wire/link.h"
 
 namespace hawser::wire {
 
@@ -49,7 +51,6 @@ inline constexpr std::size_t kByeTextMax = 512;
 inline constexpr std::uint32_t kNotifyChannel = 1;      ///< Whose credit notifications take.
 inline constexpr std::uint64_t kNotificationCost = 64;  ///< Bytes of that credit, beside those of the notification.
 inline constexpr std::uint64_t kNoMessageLimit = std::uint64_t{1} << 62;  ///< As the message limit of that credit.
-inline constexpr std::uint32_t kUserChannelMin = 16;                      ///< Lower ones are the library's own.
 /// Channels that one Welcome tells: 1024 of the user's, and the library's.
 inline constexpr std::size_t kWelcomeCreditsMax = 1024 + kUserChannelMin;
 
@@ -68,12 +69,9 @@ std::string_view to_string(SessionKind kind);
 /// True where messages of this kind carry a sequence number and pass through proto/link.h.
 constexpr bool is_reliable(SessionKind kind) { return kind <= SessionKind::kCardPart; }
 
-inline constexpr std::size_t kClasses = 3;  ///< Values of Priority.
-constexpr std::size_t index_of(Priority priority) { return static_cast<std::size_t>(priority); }
-
-/// Which reliable message it is: `seq` counts those of its class from 1.
+/// Which reliable message it is: `seq` counts those of its link from 1.
 struct Place {
-  Priority priority = Priority::kRealtime;
+  Link link = Priority::kRealtime;
   std::uint64_t seq = 0;
   friend bool operator==(const Place&, const Place&) = default;
 };
@@ -118,9 +116,9 @@ struct CardPart {
   std::span<const std::byte> bytes;  ///< The body, not empty, within the card.
 };
 
-/// All messages of the class up to this number were taken.
+/// All messages of the link up to this number were taken.
 struct Ack {
-  Priority priority = Priority::kRealtime;
+  Link link = Priority::kRealtime;
   std::uint64_t up_to = 0;
 };
 
@@ -142,8 +140,8 @@ struct Welcome {
   std::uint64_t session = 0;       ///< The sender's number for what it keeps of us; another one: it began anew.
   std::uint64_t peer_session = 0;  ///< The number that it last heard from us. 0: none yet.
   std::uint64_t revision = 0;      ///< The sender's own card's.
-  /// Of each class the number of the last message taken: what follows it is to be sent again.
-  std::array<std::uint64_t, kClasses> received = {};
+  /// Of each link the number of the last message taken: what follows it is to be sent again.
+  std::array<std::uint64_t, kLinks> received = {};
   CreditLimits notify;  ///< Credit of kNotifyChannel.
   /// The body: encode_credits of the channels that the sender has opened. decode_welcome has looked through it.
   std::span<const std::byte> credits;
@@ -174,7 +172,7 @@ std::span<const std::byte> encode_acked(const Ack& ack, HeadBuffer out);
 /// The part that the link needs before the message itself is looked at: a duplicate is dropped without decoding.
 struct Envelope {
   SessionKind kind = SessionKind::kArrive;
-  Place place;  ///< An Ack's has its class and no number; others that are not reliable have none.
+  Place place;  ///< An Ack's has its link and no number; others that are not reliable have none.
   Ack acked;    ///< One that rode along; up_to 0: none did.
   std::span<const std::byte> rest;
 };

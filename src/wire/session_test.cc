@@ -66,7 +66,7 @@ Arrive full_arrive() {
   return arrive;
 }
 
-constexpr std::array<std::uint64_t, kClasses> kReceived = {1, 3, 300};
+constexpr std::array<std::uint64_t, kLinks> kReceived = {1, 3, 300, 0, 0, 0, 4, 5};
 
 std::string two_channels() {
   return encode_credits(std::vector<Credit>{{.channel = 16, .limits = {64, 1 << 22}},
@@ -80,9 +80,10 @@ std::vector<std::string> samples() {
   return {message(full_arrive(), "hi"),
           message(bare),
           message(Send{{Priority::kCritical, 2}, 16, {}}, "hello"),
+          message(Send{{{Priority::kRealtime, 19}, 2}, 19, {}}, "hello"),
           message(CardRequest{{Priority::kRealtime, 3}, 77}),
           message(CardPart{{Priority::kBulk, 4}, 78, 1000, 990, {}}, "0123456789"),
-          message(Ack{Priority::kBulk, 500}),
+          message(Ack{{Priority::kBulk, 17}, 500}),
           message(Credit{1, Priority::kRealtime, {1024, 1 << 20}}),
           message(Welcome{0x0102030405060708, 0x1112131415161718, 7, kReceived, {1024, 1 << 20}, {}}, two_channels()),
           message(Bye{Code::kDenied, {}}, "no right"),
@@ -91,16 +92,17 @@ std::vector<std::string> samples() {
 
 TEST(Session, GoldenVectors) {
   const std::vector<std::string> golden = {
-      "41ac020f88776655443322110905000000000000000102100f0e0d0c0b0a09080706050403020140016869",
-      "410101",
+      "21ac020f88776655443322110905000000000000000102100f0e0d0c0b0a09080706050403020140016869",
+      "210101",
       "02021068656c6c6f",
-      "43034d",
-      "84044ee807de0730313233343536373839",
-      "85f403",
+      "a2021368656c6c6f",
+      "23034d",
+      "c4044ee807de0730313233343536373839",
+      "e5f403",
       "0601018008808040",
-      "0708070605040302011817161514131211070103ac0280088080400210014080808002ac02020102",
+      "0708070605040302011817161514131211070103ac02000000040580088080400210014080808002ac02020102",
       "08096e6f207269676874",
-      "89f40302021068656c6c6f",
+      "c9f40302021068656c6c6f",
   };
   const std::vector<std::string> encoded = samples();
   ASSERT_EQ(encoded.size(), golden.size());
@@ -177,20 +179,21 @@ TEST(Session, OtherKindsRoundTrip) {
   EXPECT_EQ(send.place, (Place{Priority::kCritical, 2}));
   EXPECT_EQ(send.channel, 16u);
   EXPECT_EQ(base::as_text(send.bytes), "hello");
-  const CardRequest request = decode_card_request(envelope_of(all[3])).value();
+  EXPECT_EQ(decode_send(envelope_of(all[3]))->place, (Place{{Priority::kRealtime, 19}, 2}));
+  const CardRequest request = decode_card_request(envelope_of(all[4])).value();
   EXPECT_EQ(request.place, (Place{Priority::kRealtime, 3}));
   EXPECT_EQ(request.since_revision, 77u);
-  const CardPart part = decode_card_part(envelope_of(all[4])).value();
+  const CardPart part = decode_card_part(envelope_of(all[5])).value();
   EXPECT_EQ(part.revision, 78u);
   EXPECT_EQ(part.total, 1000u);
   EXPECT_EQ(part.offset, 990u);
   EXPECT_EQ(base::as_text(part.bytes), "0123456789");
-  EXPECT_EQ(decode_ack(envelope_of(all[5])).value().up_to, 500u);
-  EXPECT_EQ(decode_ack(envelope_of(all[5])).value().priority, Priority::kBulk);
-  const Credit credit = decode_credit(envelope_of(all[6])).value();
+  EXPECT_EQ(decode_ack(envelope_of(all[6])).value().up_to, 500u);
+  EXPECT_EQ(decode_ack(envelope_of(all[6])).value().link, Link(Priority::kBulk, 17));
+  const Credit credit = decode_credit(envelope_of(all[7])).value();
   EXPECT_EQ(credit.channel, 1u);
   EXPECT_EQ(credit.limits, (CreditLimits{1024, 1 << 20}));
-  const Welcome welcome = decode_welcome(envelope_of(all[7])).value();
+  const Welcome welcome = decode_welcome(envelope_of(all[8])).value();
   EXPECT_EQ(welcome.session, 0x0102030405060708u);
   EXPECT_EQ(welcome.peer_session, 0x1112131415161718u);
   EXPECT_EQ(welcome.revision, 7u);
@@ -201,7 +204,7 @@ TEST(Session, OtherKindsRoundTrip) {
   EXPECT_EQ(credits[1].channel, 300u);
   EXPECT_EQ(credits[1].priority, Priority::kBulk);
   EXPECT_EQ(credits[1].limits, (CreditLimits{1, 2}));
-  const Bye bye = decode_bye(envelope_of(all[8])).value();
+  const Bye bye = decode_bye(envelope_of(all[9])).value();
   EXPECT_EQ(bye.code, Code::kDenied);
   EXPECT_EQ(bye.text, "no right");
 }
@@ -213,26 +216,40 @@ TEST(Session, ReliableKindsAloneCarryASequenceNumber) {
   }
 }
 
-TEST(Session, TheFirstByteHasAClassWhereTheKindHasOne) {
+TEST(Session, TheFirstByteHasALinkWhereTheKindHasOne) {
   for (std::size_t i = 0; i < samples().size() - 1; ++i) {  // The last one is an Ack in front of another.
     std::string bytes = samples()[i];
-    const auto kind = static_cast<unsigned char>(bytes[0]) & 0x3f;
-    const bool has_class = is_reliable(static_cast<SessionKind>(kind)) || kind == static_cast<int>(SessionKind::kAck);
-    for (int priority = 0; priority < 4; ++priority) {
-      bytes[0] = static_cast<char>(kind | priority << 6);
+    const auto kind = static_cast<unsigned char>(bytes[0]) & 0x1f;
+    const bool has_link = is_reliable(static_cast<SessionKind>(kind)) || kind == static_cast<int>(SessionKind::kAck);
+    for (std::size_t link = 0; link < kLinks; ++link) {
+      bytes[0] = static_cast<char>(static_cast<std::size_t>(kind) | link << 5);
       const Result<Envelope> envelope = open_envelope(base::as_bytes(bytes));
-      EXPECT_EQ(static_cast<bool>(envelope), has_class ? priority < 3 : priority == 0) << i << ", " << priority;
-      if (envelope && has_class) {
-        EXPECT_EQ(envelope->place.priority, static_cast<Priority>(priority));
+      EXPECT_EQ(static_cast<bool>(envelope), has_link || link == 0) << i << ", " << link;
+      if (envelope && has_link) {
+        EXPECT_EQ(envelope->place.link, Link::at(link));
       }
     }
   }
   const std::string alone = message(Send{{Priority::kBulk, 2}, 16, {}}, "hello");
-  std::string both = acked({Priority::kCritical, 500}, alone);
-  EXPECT_EQ(open_envelope(base::as_bytes(both))->acked.priority, Priority::kCritical);
-  EXPECT_EQ(open_envelope(base::as_bytes(both))->place.priority, Priority::kBulk);
-  both[0] = static_cast<char>(both[0] | 3 << 6);
-  EXPECT_EQ(decode_any(base::as_bytes(both)), Code::kCorrupt);
+  const std::string both = acked({{Priority::kRealtime, 17}, 500}, alone);
+  EXPECT_EQ(open_envelope(base::as_bytes(both))->acked.link, Link(Priority::kRealtime, 17));
+  EXPECT_EQ(open_envelope(base::as_bytes(both))->place.link, Priority::kBulk);
+}
+
+TEST(Session, ChannelsOfOneClassAreSpreadOverItsLinks) {
+  EXPECT_EQ(Link(Priority::kCritical, 17), Priority::kCritical);
+  EXPECT_EQ(Link(Priority::kRealtime, kUserChannelMin - 1), Priority::kRealtime);
+  EXPECT_EQ(Link(Priority::kBulk, kUserChannelMin - 1), Priority::kBulk);
+  for (std::uint32_t channel = kUserChannelMin; channel < kUserChannelMin + 8; ++channel) {
+    EXPECT_NE(Link(Priority::kRealtime, channel), Priority::kRealtime) << "the library's own";
+    EXPECT_NE(Link(Priority::kRealtime, channel), Link(Priority::kRealtime, channel + 1));
+    EXPECT_EQ(Link(Priority::kRealtime, channel), Link(Priority::kRealtime, channel + kRealtimeGroups));
+    EXPECT_NE(Link(Priority::kBulk, channel), Link(Priority::kBulk, channel + 1));
+    EXPECT_EQ(Link(Priority::kBulk, channel), Link(Priority::kBulk, channel + kBulkGroups));
+    for (const Priority priority : {Priority::kCritical, Priority::kRealtime, Priority::kBulk}) {
+      EXPECT_EQ(Link(priority, channel).priority(), priority);
+    }
+  }
 }
 
 TEST(Session, CreditNamesAClassThatThereIs) {
@@ -259,7 +276,7 @@ TEST(Session, HeadsThatAreCutOffAreCorrupt) {
 }
 
 TEST(Session, BytesAfterAMessageWithoutBodyAreCorrupt) {
-  for (const std::size_t i : {3u, 5u, 6u, 7u}) {
+  for (const std::size_t i : {4u, 6u, 7u, 8u}) {
     EXPECT_EQ(decode_any(base::as_bytes(samples()[i] + "x")), Code::kCorrupt) << i;
   }
   Arrive arrive;

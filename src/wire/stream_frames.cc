@@ -18,7 +18,7 @@ constexpr Shape kShapes[] = {
     {kChunkHeadSize + 4 + kPiecesMin, kMetaMax, 0},
     {4, 4, kDataMax},
     {4, 4 * kAcksMax, 0},
-    {0, kAheadSize, kMessagePayloadMax},
+    {0, kLastSize, kMessagePayloadMax},
     {28, 28, 0},
     {4, 4, 0},
     {12, 12 * kLandedMax, 0},

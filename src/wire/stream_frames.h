@@ -17,12 +17,13 @@
 //   VOID    : meta = tag:u32, stream:u32, frame:u64: nothing of the WRITE that is that frame (counted from 0) of that
 //             stream may land from now on. The answer is an ACK with kVoidedClean or kVoidedMidway, or the WRITE's own.
 //   MESSAGE : no meta on stream 0, else meta = ahead:u64: it is to be read after so many that went on stream 0.
-//             Payload = the message. Flags: priority.
+//             Payload = the message. Flags: its link; bit 3: the last message of the session, which is to be read
+//             after all others. That has meta = ahead:u64, others:u64: so many went on the other streams, if any did.
 //   BIND    : meta = binding:u32, index:u32, generation:u32, key:16
 //   UNBIND  : meta = binding:u32
 //   LANDED  : meta = (transfer:u64, chunk:u32) 1..kLandedMax times: covered reads whose bytes are at their reader.
 //   PING    : meta = number:u64. PONG: the same number.
-//   BYE     : meta = code:u8, reason:string, messages:u64: so many went on another stream before it, and it is to be
+//   BYE     : meta = code:u8, reason:string, messages:u64: so many went on other streams before it, and it is to be
 //             acted on after them.
 //   IDENTITY: no meta; payload = an identity's proof (identity/proof.h): the speaker's certificate was renewed.
 //   QUOTAS  : meta = operations:u32, bytes:u64: what the speaker lets its peer have under way there; ahead of the first
@@ -113,7 +114,10 @@ inline constexpr std::uint32_t kMessagePayloadMax = kMessageMax + 1024;
 inline constexpr std::uint32_t kIdentityPayloadMax = 16 * 1024;
 inline constexpr std::uint32_t kTagMax = (1u << 24) - 1;
 inline constexpr std::size_t kByeReasonMax = 200;
-inline constexpr std::size_t kAheadSize = 8;  ///< Meta of a MESSAGE that is not on stream 0.
+inline constexpr std::size_t kAheadSize = 8;  ///< Meta of a MESSAGE that is not on stream 0,
+inline constexpr std::size_t kLastSize = 16;  ///< and of the last one.
+inline constexpr std::uint8_t kFlagsLink = 7;
+inline constexpr std::uint8_t kFlagLastMessage = 8;
 inline constexpr std::size_t kChunkHeadSize = 20;
 /// The largest meta: a READ with kPiecesMax pieces of different sizes.
 inline constexpr std::size_t kMetaMax = kChunkHeadSize + 4 + 3 + kPiecesMax * 12;
@@ -164,7 +168,7 @@ inline constexpr std::size_t kVoidSize = 16;
 struct PathBye {
   Code code = Code::kOk;
   std::string reason;
-  std::uint64_t messages = 0;  ///< That went on another stream than this before it.
+  std::uint64_t messages = 0;  ///< That went on other streams than this before it.
 };
 
 /// What its speaker lets the peer have under way there.

@@ -2,7 +2,7 @@
 // its region: nothing outside of the region is touched, and every chunk ends once.
 //
 // Input: commands of one byte. The low three bits say what, the rest how: 0-3 deliver (16 bits of length, bytes) on
-// stream `bit 3`; 4 write; 5 read; 6 cancel; 7 close the region, turn or drain.
+// stream `bit 3`, with bit 4 on one of those of links; 4 write; 5 read; 6 cancel; 7 close the region, turn or drain.
 
 #include <array>
 #include <cstdlib>
@@ -18,20 +18,24 @@ namespace {
 
 constexpr std::size_t kMargin = 1024;
 constexpr std::size_t kRegion = 32 * 1024;
+constexpr unsigned kStreams[] = {0, 1, stream::stream_of({Priority::kRealtime, 16}),
+                                 stream::stream_of({Priority::kBulk, 17})};
 
 void check(bool good) {
   if (!good) abort();
 }
 
 struct Fuzzed {
-  Fuzzed() : machine(regions, events, nullptr, {.peer = "peer", .streams = 2, .small_max = 4096}) {
+  Fuzzed() : machine(regions, events, nullptr, {.peer = "peer", .streams = 2, .small_max = 4096, .is_apart = true}) {
     RegionEntry entry;
     entry.key = {7, 9};
     entry.base = memory.data() + kMargin;
     entry.size = kRegion;
     entry.rights = Rights::kReadWrite;
     region = regions.add(std::move(entry)).value();
-    machine.open_stream(1);
+    for (const unsigned stream : kStreams) {
+      if (stream != 0) machine.open_stream(stream);
+    }
     RemoteRegionRef ref;
     ref.key = {1, 2};
     binding = machine.bind(ref);
@@ -59,7 +63,7 @@ struct Fuzzed {
   void turn(unsigned how) {
     if (how == 0) regions.close(region->index, region->generation);
     if (how == 1) static_cast<void>(machine.region_quiet(region->index, region->generation));
-    static_cast<void>(stream::drain(machine, how & 1));
+    static_cast<void>(stream::drain(machine, kStreams[how & 3]));
     collect();
   }
 
@@ -98,7 +102,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         break;
       default: {
         const auto bytes = in.bytes(std::min<std::size_t>(in.u16(), in.remaining()));
-        alive = fuzzed.machine.begin_turn().ok() && stream::deliver(fuzzed.machine, how & 1, bytes).ok();
+        alive = fuzzed.machine.begin_turn().ok() && stream::deliver(fuzzed.machine, kStreams[how & 3], bytes).ok();
       }
     }
   }

@@ -399,6 +399,73 @@ def test_messages_beside_bulk_of_which_packets_are_lost(bad_cable, tmp_path, rec
             a.kill(), b.kill()
 
 
+# Messages there and back on one channel, and large ones on another one all the while; times in us.
+CHANNELS = """
+import os, sys, time
+import hawser
+
+role, folder, count, pinged = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+other = {"a": "b", "b": "a"}[role]
+agent = hawser.Agent(role, backends=["quic"])
+for channel in (16, pinged):
+    agent.open_channel(channel, 1024)
+with open(f"{folder}/{role}.part", "wb") as card:
+    card.write(agent.card())
+os.rename(f"{folder}/{role}.part", f"{folder}/{role}")
+while not os.path.exists(f"{folder}/{other}"):
+    time.sleep(0.02)
+peer = agent.add_peer(open(f"{folder}/{other}", "rb").read())
+peer.connect(30)
+
+def await_message(channel):
+    while (message := agent.take_message(channel)) is None:
+        agent.wait(1)
+    return bytes(message.data)
+
+if role == "a":
+    times = []
+    for i in range(count):
+        peer.send(16, i.to_bytes(1300, "little"))
+        time.sleep(0.001)  # Its datagram is on its way: the next message has one of its own.
+        began = time.monotonic()
+        peer.send(pinged, b"ping")
+        await_message(pinged)
+        times.append((time.monotonic() - began) * 1e6)
+    peer.send(pinged, b"over")
+    assert await_message(16) == b"all"
+    times.sort()
+    print(times[len(times) // 2], times[len(times) * 99 // 100], flush=True)
+else:
+    while await_message(pinged) != b"over":
+        peer.send(pinged, b"pong")
+    for i in range(count):
+        assert int.from_bytes(await_message(16), "little") == i
+    peer.send(16, b"all")
+    agent.wait(1)
+    time.sleep(0.5)
+"""
+
+
+def test_messages_beside_those_of_another_channel_of_which_packets_are_lost(bad_cable, tmp_path, record_property):
+    """All messages arrive, and in order. The figures are told: `src/backend/quic/links_test.cc` bounds them in virtual time."""
+    figures = []
+    for channel, lost in ((17, 0), (17, 10), (20, 10)):  # Channel 20 is of channel 16's group.
+        drop(bad_cable[1], lost, "meta length > 1000")
+        folder = tmp_path / f"{channel}-{lost}"
+        folder.mkdir()
+        words = [str(folder), "400", str(channel)]
+        a, b = [start_python(host, CHANNELS, role, *words, HAWSER_LISTEN="auto") for host, role in zip(bad_cable, "ab")]
+        try:
+            out, err = a.communicate(timeout=2 * PATIENCE)
+            assert a.returncode == 0, out + err
+            p50, p99 = map(float, out.split())
+            figures.append(f"channel {channel}, {lost} % of channel 16 lost: p50 {p50:.0f} us, p99 {p99:.0f} us")
+        finally:
+            a.kill(), b.kill()
+    record_property("there and back", "; ".join(figures))
+    print("\n".join(figures))
+
+
 def test_a_cut_cable_ends_the_transfer_with_an_error(bad_cable, tmp_path):
     (tmp_path / "cut").touch()
     a, b = run_sides(bad_cable, tmp_path, SIZE)

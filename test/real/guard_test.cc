@@ -188,7 +188,7 @@ TEST(Guard, NobodyChangesTheCardOfAnother) {
   const std::string bytes = must(wire::encode(forged));
   std::array<std::byte, wire::kHeadMax> buffer;
   ASSERT_TRUE(greet(path));
-  const wire::CardPart part{.place = {.priority = Priority::kBulk, .seq = 1},
+  const wire::CardPart part{.place = {.link = Priority::kBulk, .seq = 1},
                             .revision = forged.revision,
                             .total = static_cast<std::uint32_t>(bytes.size()),
                             .offset = 0,

@@ -142,7 +142,7 @@ bool ArrivalDesk::pump_credit(Session& session, std::size_t* work) {
   if (!session.credit_owed) return true;
   HeadArray buffer;
   const wire::Credit credit{.channel = wire::kNotifyChannel, .limits = take_credit(session)};
-  if (!SessionLink::send_plain(session, wire::encode(credit, buffer), {})) return false;
+  if (!SessionLink::send_plain(session, Priority::kRealtime, wire::encode(credit, buffer), {})) return false;
   session.credit_owed = false;
   ++*work;
   return true;

@@ -10,7 +10,7 @@ constexpr Priority kClass = Priority::kRealtime;  ///< All of them share it, bec
 }  // namespace
 
 bool ArriveSender::announce(Slot& slot, Session& session, std::uint32_t chunks) {
-  if (!session.unsent_of(kClass).empty()) return false;  // Notifications of before.
+  if (!session.unsent.has_none(kClass)) return false;  // Notifications of before.
   wire::Arrive arrive{.place = session.links.next(kClass), .transfer = slot.id, .chunks = chunks};
   const Slot* oldest = session.covered.front();
   arrive.oldest = oldest != nullptr ? oldest->id : session.next_covered;

@@ -62,7 +62,7 @@ bool AtOnce::move_alone(const PlanCore& plan, Session& session, const PathEntry&
 bool AtOnce::move_and_tell(const PlanCore& plan, Session& session, const PathEntry& entry, std::string_view notify) {
   PeerCore& peer = *session.peer;
   const bool is_first = session.covered.empty() && session.links.can_pass(Priority::kRealtime) &&
-                        session.unsent_of(Priority::kRealtime).empty();
+                        session.unsent.has_none(Priority::kRealtime);
   if (!is_first || entry.serial != session.control_serial) return false;
   if (!peer.notify_out.try_take(notify.size())) return false;
   const std::uint64_t id = session.next_covered;

@@ -111,11 +111,12 @@ void Connector::start_backoff(Session& session, Instant now) {
 }
 
 void Connector::say_goodbye(Session& session) {
-  if (session.control_serial == 0) return;
+  PathEntry* const control = session.control();
+  if (control == nullptr) return;
   HeadArray buffer;
   constexpr std::string_view kText = "closed";
   const wire::Bye bye{.code = Code::kDisconnected, .text = kText};
-  SessionLink::send_plain(session, wire::encode(bye, buffer), std::as_bytes(std::span(kText)), Priority::kBulk);
+  static_cast<void>(control->path->send_last(wire::encode(bye, buffer), std::as_bytes(std::span(kText))));
 }
 
 bool Connector::open_next(Session& session, Instant now) {

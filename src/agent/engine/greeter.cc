@@ -20,9 +20,7 @@ void Greeter::greet(Session& session, PathEntry& entry) {
                               .notify = uses_.arrivals.take_credit(session),
                               .credits = {}};
   const std::string body = wire::encode_credits(MessageDesk::take_credits(session));
-  const auto send = [&] {
-    return entry.path->send(Priority::kRealtime, wire::encode(welcome, buffer), base::as_bytes(body));
-  };
+  const auto send = [&] { return entry.path->send_first(wire::encode(welcome, buffer), base::as_bytes(body)); };
   if (entry.answer_first) entry.answer_first = !send();
   entry.welcome_sent = !entry.answer_first && send();
   if (entry.welcome_sent) MessageDesk::credits_told(session);

@@ -73,13 +73,12 @@ TEST_F(GreeterTest, ThePreferredPathIsChosenAndAWorkingOneIsKept) {
 TEST_F(GreeterTest, APathHearsThatSomebodyWaits) {
   rig_.be_welcomed(rig_.first, path_);
   HeadArray buffer;
-  ASSERT_TRUE(session()
-                  .links.out(Priority::kRealtime)
-                  .push(wire::encode(wire::Send{.place = session().links.next(Priority::kRealtime)}, buffer), {}));
+  const wire::Send message{.place = session().links.next(Priority::kRealtime)};
+  ASSERT_TRUE(session().links.push(Priority::kRealtime, wire::encode(message, buffer), {}));
   Greeter::tell_awaited(session(), rig_.now());
   EXPECT_TRUE(path_.awaited);
-  session().links.out(Priority::kRealtime).sent();
-  ASSERT_TRUE(session().links.out(Priority::kRealtime).on_ack(1).ok());
+  session().links.sent(Priority::kRealtime);
+  ASSERT_TRUE(session().links.on_ack({.up_to = 1}).ok());
   Greeter::tell_awaited(session(), rig_.now());
   EXPECT_FALSE(path_.awaited) << "nobody does any more";
 }

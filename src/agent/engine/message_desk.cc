@@ -27,7 +27,7 @@ Status MessageDesk::notify(Session& session, std::string_view text, Instant now)
   wire::Arrive arrive{.place = session.links.next(kNotifyClass)};
   arrive.notify = base::as_bytes(text);
   HeadArray buffer;
-  if (!session.unsent_of(kNotifyClass).empty() ||
+  if (!session.unsent.has_none(kNotifyClass) ||
       !uses_.link.push(session, kNotifyClass, wire::encode(arrive, buffer), *arrive.notify)) {
     peer.notify_out.give_back(text.size());
     return Status(Code::kBusy, "notify: the queue of messages to " + peer.name + " is full");
@@ -70,20 +70,19 @@ MessageDesk::Sending MessageDesk::send(Session& session, std::uint32_t channel, 
   const ChannelCredits::Taken taken = peer.channels.try_take(channel, bytes.size(), &ticket);
   if (taken == ChannelCredits::Taken::kBehind) return std::nullopt;
   if (taken != ChannelCredits::Taken::kYes) return no_room(peer, channel);
-  const wire::Send message{.place = session.links.next(ticket.priority), .channel = channel, .bytes = bytes};
+  const wire::Link link(ticket.priority, channel);
+  const wire::Send message{.place = session.links.next(link), .channel = channel, .bytes = bytes};
   HeadArray buffer;
-  if (!session.unsent_of(ticket.priority).empty() ||
-      !uses_.link.push(session, ticket.priority, wire::encode(message, buffer), bytes)) {
+  if (!session.unsent.has_none(link) || !uses_.link.push(session, link, wire::encode(message, buffer), bytes)) {
     if (peer.channels.give_back(channel, bytes.size(), ticket)) {
       return Status(Code::kBusy, "send: the queue of messages to " + peer.name + " is full");
     }
-    session.unsent_of(ticket.priority)
-        .push_back({.peer = session.peer,
-                    .bytes = std::string(base::as_text(bytes)),
-                    .kind = LeftOver::Kind::kMessage,
-                    .channel = channel,
-                    .priority = ticket.priority,
-                    .epoch = ticket.epoch});
+    session.unsent.push({.peer = session.peer,
+                         .bytes = std::string(base::as_text(bytes)),
+                         .kind = LeftOver::Kind::kMessage,
+                         .channel = channel,
+                         .priority = ticket.priority,
+                         .epoch = ticket.epoch});
     uses_.sessions.enlist(session);
     return ticket.number;
   }
@@ -98,41 +97,33 @@ void MessageDesk::take_left_over(LeftOver left, Instant now) {
   if (left.kind != LeftOver::Kind::kNotification && left.epoch != peer.channels.epoch()) return;
   Session& session = uses_.sessions.of(left.peer);
   if (left.kind == LeftOver::Kind::kRelease) return release(session, left.channel, left.messages, left.freed);
-  std::list<LeftOver>& unsent = session.unsent_of(left.priority);
-  if (unsent.empty() && push_left_over(session, left)) return;
-  unsent.push_back(std::move(left));
+  if (session.unsent.has_none(UnsentMessages::link_of(left)) && push_left_over(session, left)) return;
+  session.unsent.push(std::move(left));
   uses_.connector.want(session, now);
   uses_.sessions.enlist(session);
 }
 
 bool MessageDesk::push_left_over(Session& session, const LeftOver& left) {
   const auto bytes = base::as_bytes(left.bytes);
+  const wire::Link link = UnsentMessages::link_of(left);
   HeadArray buffer;
   if (left.kind == LeftOver::Kind::kNotification) {
-    wire::Arrive arrive{.place = session.links.next(left.priority)};
+    wire::Arrive arrive{.place = session.links.next(link)};
     arrive.notify = bytes;
-    if (!uses_.link.push(session, left.priority, wire::encode(arrive, buffer), bytes)) return false;
+    if (!uses_.link.push(session, link, wire::encode(arrive, buffer), bytes)) return false;
     ++session.flow.notifications_sent;
     return true;
   }
-  const wire::Send message{.place = session.links.next(left.priority), .channel = left.channel, .bytes = bytes};
-  if (!uses_.link.push(session, left.priority, wire::encode(message, buffer), bytes)) return false;
+  const wire::Send message{.place = session.links.next(link), .channel = left.channel, .bytes = bytes};
+  if (!uses_.link.push(session, link, wire::encode(message, buffer), bytes)) return false;
   session.peer->channels.note_gone(left.channel);
   ++session.flow.messages_sent;
   return true;
 }
 
-/// A class whose link is full holds no other one back.
 bool MessageDesk::pump_unsent(Session& session, std::size_t* work) {
-  bool all = true;
-  for (std::list<LeftOver>& unsent : session.unsent) {
-    while (!unsent.empty() && push_left_over(session, unsent.front())) {
-      unsent.pop_front();
-      ++*work;
-    }
-    all = all && unsent.empty();
-  }
-  return all;
+  *work += session.unsent.offer([&](const LeftOver& left) { return push_left_over(session, left); });
+  return session.unsent.empty();
 }
 
 Status MessageDesk::open_channel(std::uint32_t channel, std::uint32_t credit, Priority priority) {
@@ -172,7 +163,7 @@ bool MessageDesk::pump_credits(Session& session, std::size_t* work) {
   for (auto& [id, channel] : session.channels) {
     if (!channel.credit_owed || !channel.in) continue;
     const wire::Credit credit{.channel = id, .priority = channel.priority, .limits = channel.in->take_limits()};
-    if (!SessionLink::send_plain(session, wire::encode(credit, buffer), {}, channel.priority)) return false;
+    if (!SessionLink::send_plain(session, {channel.priority, id}, wire::encode(credit, buffer), {})) return false;
     channel.credit_owed = false;
     ++*work;
   }
@@ -202,8 +193,8 @@ Status MessageDesk::on_send(Session& session, const wire::Send& message, Instant
   if (found == session.channels.end() || !found->second.in || !found->second.in->on_receive(message.bytes.size())) {
     return Status(Code::kCorrupt, "a message on a channel that is not open or beyond its credit");
   }
-  if (found->second.priority != message.place.priority) {
-    return Status(Code::kCorrupt, "a message of another class than its channel has");
+  if (message.place.link != wire::Link(found->second.priority, message.channel)) {
+    return Status(Code::kCorrupt, "a message by another link than its channel has");
   }
   if (Service* const service = uses_.services.of(message.channel)) {
     return service->on_message(session, message.channel, message.bytes, now);
@@ -217,7 +208,7 @@ void MessageDesk::forget(Session& session) {
   session.channels.clear();
   session.adrift.reset();
   session.peer->channels.clear();
-  for (std::list<LeftOver>& unsent : session.unsent) unsent.clear();
+  session.unsent.clear();
 }
 
 }  // namespace hawser::agent

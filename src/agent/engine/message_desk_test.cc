@@ -9,6 +9,8 @@ namespace {
 
 constexpr std::uint32_t kFirstUserChannel = wire::kUserChannelMin;
 
+constexpr wire::Link kLink{Priority::kRealtime, kFirstUserChannel};
+
 class MessageDeskTest : public ::testing::Test {
  protected:
   MessageDeskTest() { path_.sent.clear(); }
@@ -62,7 +64,8 @@ TEST_F(MessageDeskTest, WhatComesGoesToTheInboxWithinTheCreditThatWasGiven) {
   ASSERT_TRUE(desk_.open_channel(kFirstUserChannel, 2).ok());
   rig_.turn();
   EXPECT_EQ(path_.kinds_sent(), std::vector{wire::SessionKind::kCredit});
-  const wire::Send message{.channel = kFirstUserChannel, .bytes = base::as_bytes(std::string_view("hello"))};
+  wire::Send message{
+      .place = {.link = kLink}, .channel = kFirstUserChannel, .bytes = base::as_bytes(std::string_view("hello"))};
   EXPECT_TRUE(desk_.on_send(session(), message, rig_.now()).ok());
   EXPECT_TRUE(desk_.on_send(session(), message, rig_.now()).ok());
   EXPECT_EQ(desk_.on_send(session(), message, rig_.now()).code(), Code::kCorrupt);
@@ -74,10 +77,39 @@ TEST_F(MessageDeskTest, WhatComesGoesToTheInboxWithinTheCreditThatWasGiven) {
   EXPECT_EQ(desk_.on_send(session(), {.channel = kFirstUserChannel + 1}, rig_.now()).code(), Code::kCorrupt);
 }
 
+TEST_F(MessageDeskTest, AMessageByAnotherLinkThanItsChannelsIsThePeersError) {
+  ASSERT_TRUE(desk_.open_channel(kFirstUserChannel, 8).ok());
+  const auto code_of = [&](wire::Link link) {
+    return desk_.on_send(session(), {.place = {.link = link}, .channel = kFirstUserChannel}, rig_.now()).code();
+  };
+  EXPECT_EQ(code_of(kLink), Code::kOk);
+  EXPECT_EQ(code_of({Priority::kRealtime, kFirstUserChannel + 1}), Code::kCorrupt) << "of another group";
+  EXPECT_EQ(code_of(Priority::kRealtime), Code::kCorrupt) << "the library's own";
+  EXPECT_EQ(code_of(Priority::kBulk), Code::kCorrupt);
+}
+
+TEST_F(MessageDeskTest, AFullLinkHoldsWhatThreadsLeftOnOthersNotBack) {
+  give_credit(8);
+  const std::uint32_t other = kFirstUserChannel + 1;
+  ASSERT_TRUE(desk_.on_credit(session(), {.channel = other, .limits = channel_window(8)}).ok());
+  session().control_serial = 0;
+  while (session().links.push(kLink, {}, base::as_bytes(std::string_view("full")))) continue;
+  for (const std::uint32_t channel : {kFirstUserChannel, other}) {
+    LeftOver left{.peer = peer_, .bytes = "left", .channel = channel, .epoch = peer_->channels.epoch()};
+    session().unsent.push(std::move(left));
+  }
+  std::size_t work = 0;
+  EXPECT_FALSE(desk_.pump_unsent(session(), &work));
+  EXPECT_EQ(work, 1u);
+  EXPECT_FALSE(session().unsent.has_none(kLink));
+  EXPECT_TRUE(session().unsent.has_none({Priority::kRealtime, other}));
+  EXPECT_EQ(session().links.next({Priority::kRealtime, other}).seq, 2u);
+}
+
 TEST_F(MessageDeskTest, WhatThreadsLeftGoesBeforeWhatIsSentLater) {
   give_credit(8);
   session().control_serial = 0;
-  while (session().links.out(Priority::kRealtime).push({}, base::as_bytes(std::string_view("full")))) continue;
+  while (session().links.push(kLink, {}, base::as_bytes(std::string_view("full")))) continue;
   LeftOver left;
   left.kind = LeftOver::Kind::kMessage;
   left.peer = peer_;
@@ -85,7 +117,7 @@ TEST_F(MessageDeskTest, WhatThreadsLeftGoesBeforeWhatIsSentLater) {
   left.bytes = "left";
   left.epoch = peer_->channels.epoch();
   desk_.take_left_over(std::move(left), rig_.now());
-  EXPECT_EQ(session().unsent_count(), 1u);
+  EXPECT_EQ(session().unsent.count(), 1u);
   EXPECT_EQ(send("later").code(), Code::kBusy);
 }
 
@@ -98,7 +130,7 @@ TEST_F(MessageDeskTest, WhatBelongsToAnEarlierSessionIsDropped) {
   left.epoch = peer_->channels.epoch() + 1;
   desk_.take_left_over(std::move(left), rig_.now());
   EXPECT_TRUE(path_.sent.empty());
-  EXPECT_EQ(session().unsent_count(), 0u);
+  EXPECT_EQ(session().unsent.count(), 0u);
 }
 
 TEST_F(MessageDeskTest, ANotificationToAPeerThatIsDownOrNotReachedIsNotTaken) {

@@ -15,7 +15,8 @@ Sent ServiceCarrier::carry(Session& session, std::uint32_t channel, std::span<co
   const std::size_t size = head.size() + body.size();
   ChannelCredits::Ticket ticket;
   if (credits.try_take(channel, size, &ticket) != ChannelCredits::Taken::kYes) return Sent::kNoCredit;
-  const wire::Send message{.place = session.links.next(ticket.priority), .channel = channel, .bytes = {}};
+  const wire::Link link(ticket.priority, channel);
+  const wire::Send message{.place = session.links.next(link), .channel = channel, .bytes = {}};
   HeadArray buffer;
   const std::size_t envelope = wire::encode(message, buffer).size();
   std::span<const std::byte> first(buffer.data(), envelope);
@@ -24,7 +25,7 @@ Sent ServiceCarrier::carry(Session& session, std::uint32_t channel, std::span<co
     std::ranges::copy(head, buffer.begin() + static_cast<std::ptrdiff_t>(envelope));
     first = {buffer.data(), envelope + head.size()};
   }
-  if (uses_.link.push(session, ticket.priority, first, body.empty() ? head : body)) return Sent::kYes;
+  if (uses_.link.push(session, link, first, body.empty() ? head : body)) return Sent::kYes;
   credits.give_back(channel, size, ticket);
   return Sent::kNoRoom;
 }

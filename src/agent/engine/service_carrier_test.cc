@@ -35,7 +35,7 @@ TEST_F(ServiceCarrierTest, AMessageTakesAPlaceAtThePeer) {
 TEST_F(ServiceCarrierTest, WithoutRoomInTheQueueThePlaceIsGivenBack) {
   static_cast<void>(peer_->channels.on_credit({.channel = 2, .limits = channel_window(1)}));
   session().control_serial = 0;
-  while (session().links.out(Priority::kRealtime).push({}, base::as_bytes(std::string_view("full")))) continue;
+  while (session().links.push(Priority::kRealtime, {}, base::as_bytes(std::string_view("full")))) continue;
   EXPECT_EQ(carry("head", ""), Sent::kNoRoom);
   EXPECT_EQ(carry("head", ""), Sent::kNoRoom) << "and not: no credit";
 }

@@ -2,7 +2,7 @@
 
 // SessionLink: how a session's messages leave, and which of those that come are to be read.
 //
-// Messages go by the session's control path, each once, and in order within a class: proto/link_set.h keeps them until
+// Messages go by the session's control path, each once, and in order within a link: proto/link_set.h keeps them until
 // the peer has them.
 //
 // Thread rule: confined to the lane.
@@ -13,7 +13,6 @@
 
 #include <hawser/status.h>
 #include <hawser/time.h>
-#include <hawser/transfer.h>
 
 #include "agent/engine/ports.h"
 #include "agent/engine/session_table.h"
@@ -28,12 +27,12 @@ class SessionLink {
  public:
   SessionLink(SessionTable& sessions, Ports& ports) : sessions_(sessions), ports_(ports) {}
 
-  /// Sends a reliable message, the next one of its class, or keeps it until there is a path with room. False: too many
-  /// of its class wait.
-  bool push(Session& session, Priority priority, std::span<const std::byte> head, std::span<const std::byte> body);
-  /// Sends one that is not kept. False: there is no path with room now. As kBulk it goes behind all that was sent.
-  static bool send_plain(Session& session, std::span<const std::byte> head, std::span<const std::byte> body,
-                         Priority priority = Priority::kRealtime);
+  /// Sends a reliable message, the next one of its link, or keeps it until there is a path with room. False: too many
+  /// of its link wait.
+  bool push(Session& session, wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body);
+  /// Sends one that is not kept. False: there is no path with room now.
+  static bool send_plain(Session& session, wire::Link link, std::span<const std::byte> head,
+                         std::span<const std::byte> body);
   /// Sends what was kept. False: no room for all of it.
   static bool pump(Session& session, std::size_t* work);
   /// Sends an acknowledgement that has waited for company long enough. False: no room.
@@ -42,12 +41,12 @@ class SessionLink {
   /// True where a reliable message that came on this path (null: it is gone) is to be read. An error is the peer's.
   Result<bool> receive(Session& session, PathEntry* entry, const wire::Envelope& envelope, std::size_t size);
   /// After it was read: whether an acknowledgement is owed.
-  void note_read(Session& session, Priority priority, Instant now);
+  void note_read(Session& session, wire::Link link, Instant now);
 
  private:
   static bool send_next(Session& session, backend::Path& path);
-  static bool send_pending(Session& session, Priority priority, backend::Path& path);
-  static void acknowledged(Session& session, Priority priority);
+  static bool send_pending(Session& session, wire::Link link, backend::Path& path);
+  static void acknowledged(Session& session, wire::Link link);
 
   SessionTable& sessions_;
   Ports& ports_;

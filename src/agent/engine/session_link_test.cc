@@ -1,4 +1,4 @@
-// A session's messages: by its control path, each once, in order within a class.
+// A session's messages: by its control path, each once, in order within a link.
 
 #include "agent/engine/session_link.h"
 
@@ -9,10 +9,10 @@ namespace {
 
 class SessionLinkTest : public ::testing::Test {
  protected:
-  bool push(std::string_view text, Priority priority = Priority::kRealtime) {
-    const wire::Send message{.place = session_.links.next(priority), .channel = 20, .bytes = base::as_bytes(text)};
+  bool push(std::string_view text, wire::Link link = Priority::kRealtime) {
+    const wire::Send message{.place = session_.links.next(link), .channel = 20, .bytes = base::as_bytes(text)};
     HeadArray buffer;
-    return link_.push(session_, priority, wire::encode(message, buffer), base::as_bytes(text));
+    return link_.push(session_, link, wire::encode(message, buffer), base::as_bytes(text));
   }
   std::string text_of(const std::string& message) {
     return std::string(base::as_text(wire::decode_send(*wire::open_envelope(base::as_bytes(message)))->bytes));
@@ -64,11 +64,29 @@ TEST_F(SessionLinkTest, AFullClassHoldsNoOtherBack) {
   EXPECT_EQ(text_of(path_.sent.front()), "urgent");
 }
 
+TEST_F(SessionLinkTest, ALinkWithoutRoomHoldsOthersUpOnlyWhereTheyShareIt) {
+  const wire::Link one(Priority::kRealtime, 16), other(Priority::kRealtime, 17);
+  for (const bool has_queues : {false, true}) {
+    path_.has_queues = has_queues;
+    path_.full_links = {one.index()};
+    path_.message_room = 10;
+    path_.sent.clear();
+    EXPECT_TRUE(push("one ", one));
+    EXPECT_TRUE(push("other ", other));
+    EXPECT_TRUE(push("bulk ", Priority::kBulk));
+    EXPECT_FALSE(SessionLink::pump(session_, &work_));
+    EXPECT_EQ(path_.sent.size(), has_queues ? 2u : 0u) << "small ones would pass it for ever";
+    path_.full_links.clear();
+    EXPECT_TRUE(SessionLink::pump(session_, &work_));
+    EXPECT_EQ(path_.sent.size(), 3u);
+  }
+}
+
 TEST_F(SessionLinkTest, EachClassIsAcknowledgedByItself) {
   HeadArray buffer;
   for (const Priority priority : {Priority::kBulk, Priority::kCritical}) {
     const auto bytes =
-        wire::encode(wire::Send{.place = {.priority = priority, .seq = 1}, .channel = 20, .bytes = {}}, buffer);
+        wire::encode(wire::Send{.place = {.link = priority, .seq = 1}, .channel = 20, .bytes = {}}, buffer);
     ASSERT_TRUE(*link_.receive(session_, session_.control(), *wire::open_envelope(bytes), bytes.size()));
     link_.note_read(session_, priority, rig_.now());
   }
@@ -78,8 +96,8 @@ TEST_F(SessionLinkTest, EachClassIsAcknowledgedByItself) {
   const auto ack = [&](std::size_t i) {
     return *wire::decode_ack(*wire::open_envelope(base::as_bytes(path_.sent[i])));
   };
-  EXPECT_EQ(ack(0).priority, Priority::kCritical);
-  EXPECT_EQ(ack(1).priority, Priority::kBulk);
+  EXPECT_EQ(ack(0).link, Priority::kCritical);
+  EXPECT_EQ(ack(1).link, Priority::kBulk);
   EXPECT_EQ(session_.ack_since, Instant::max());
 }
 
@@ -88,14 +106,14 @@ TEST_F(SessionLinkTest, WithoutAPathMessagesWaitUntilTooManyDo) {
   int taken = 0;
   while (push("waits") && taken < 10'000) ++taken;
   EXPECT_EQ(taken, 4096);
-  EXPECT_FALSE(SessionLink::send_plain(session_, {}, {}));
+  EXPECT_FALSE(SessionLink::send_plain(session_, Priority::kRealtime, {}, {}));
 }
 
 TEST_F(SessionLinkTest, AMessageIsReadOnceAndAGapIsThePeersError) {
   HeadArray buffer;
   const auto receive = [&](std::uint64_t seq) {
     const auto bytes = wire::encode(
-        wire::Send{.place = {.priority = Priority::kRealtime, .seq = seq}, .channel = 20, .bytes = {}}, buffer);
+        wire::Send{.place = {.link = Priority::kRealtime, .seq = seq}, .channel = 20, .bytes = {}}, buffer);
     return link_.receive(session_, session_.control(), *wire::open_envelope(bytes), bytes.size());
   };
   const std::uint64_t carried = session_.control()->carried;
@@ -107,8 +125,8 @@ TEST_F(SessionLinkTest, AMessageIsReadOnceAndAGapIsThePeersError) {
 
 TEST_F(SessionLinkTest, AnAcknowledgementWaitsFiftyMicrosecondsForCompany) {
   HeadArray buffer;
-  const auto bytes = wire::encode(
-      wire::Send{.place = {.priority = Priority::kRealtime, .seq = 1}, .channel = 20, .bytes = {}}, buffer);
+  const auto bytes =
+      wire::encode(wire::Send{.place = {.link = Priority::kRealtime, .seq = 1}, .channel = 20, .bytes = {}}, buffer);
   ASSERT_TRUE(*link_.receive(session_, session_.control(), *wire::open_envelope(bytes), bytes.size()));
   link_.note_read(session_, Priority::kRealtime, rig_.now());
   path_.sent.clear();
@@ -124,8 +142,8 @@ TEST_F(SessionLinkTest, AnAcknowledgementRidesWithWhatWaited) {
   HeadArray buffer;
   path_.message_room = 0;
   EXPECT_TRUE(push("waits"));
-  const auto bytes = wire::encode(
-      wire::Send{.place = {.priority = Priority::kRealtime, .seq = 1}, .channel = 20, .bytes = {}}, buffer);
+  const auto bytes =
+      wire::encode(wire::Send{.place = {.link = Priority::kRealtime, .seq = 1}, .channel = 20, .bytes = {}}, buffer);
   ASSERT_TRUE(*link_.receive(session_, session_.control(), *wire::open_envelope(bytes), bytes.size()));
   path_.sent.clear();
   path_.message_room = 1;

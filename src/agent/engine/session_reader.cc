@@ -25,7 +25,7 @@ Status SessionReader::read(Session& session, const backend::PortEvent& event, In
   const Result<bool> is_next = uses_.link.receive(session, session.find(event.path), *envelope, event.bytes.size());
   Status status = is_next.error();
   if (is_next && *is_next) status = read_reliable(session, *envelope, now);
-  uses_.link.note_read(session, envelope->place.priority, now);
+  uses_.link.note_read(session, envelope->place.link, now);
   return status;
 }
 

@@ -28,12 +28,12 @@ class SessionReaderTest : public ::testing::Test {
 TEST_F(SessionReaderTest, EachKindReachesItsMember) {
   ASSERT_TRUE(rig_.engine.messages().open_channel(20, 4).ok());
   rig_.receive(rig_.first, path_,
-               wire::Send{.place = {.priority = Priority::kRealtime, .seq = 1}, .channel = 20, .bytes = {}}, "hello");
-  wire::Arrive arrive{.place = {.priority = Priority::kRealtime, .seq = 2}};
+               wire::Send{.place = {.link = {Priority::kRealtime, 20}, .seq = 1}, .channel = 20, .bytes = {}}, "hello");
+  wire::Arrive arrive{.place = {.link = Priority::kRealtime, .seq = 1}};
   arrive.notify = base::as_bytes(std::string_view("hi"));
   rig_.receive(rig_.first, path_, arrive, "hi");
   path_.sent.clear();
-  rig_.receive(rig_.first, path_, wire::CardRequest{.place = {.priority = Priority::kRealtime, .seq = 3}});
+  rig_.receive(rig_.first, path_, wire::CardRequest{.place = {.link = Priority::kRealtime, .seq = 2}});
   rig_.turn();
   EXPECT_FALSE(is_dropped());
   Message message;
@@ -47,7 +47,8 @@ TEST_F(SessionReaderTest, AMessageThatComesTwiceIsReadOnce) {
   ASSERT_TRUE(rig_.engine.messages().open_channel(20, 4).ok());
   for (int i = 0; i < 2; ++i)
     rig_.receive(rig_.first, path_,
-                 wire::Send{.place = {.priority = Priority::kRealtime, .seq = 1}, .channel = 20, .bytes = {}}, "hello");
+                 wire::Send{.place = {.link = {Priority::kRealtime, 20}, .seq = 1}, .channel = 20, .bytes = {}},
+                 "hello");
   EXPECT_EQ(peer_->session->flow.messages_received, 1u);
   EXPECT_FALSE(is_dropped());
 }
@@ -74,7 +75,7 @@ TEST_F(SessionReaderTest, GarbageEndsIt) {
 }
 
 TEST_F(SessionReaderTest, AGapEndsIt) {
-  rig_.receive(rig_.first, path_, wire::CardRequest{.place = {.priority = Priority::kRealtime, .seq = 2}});
+  rig_.receive(rig_.first, path_, wire::CardRequest{.place = {.link = Priority::kRealtime, .seq = 2}});
   EXPECT_TRUE(is_dropped());
 }
 

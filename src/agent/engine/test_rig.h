@@ -54,8 +54,9 @@ class HandPath final : public backend::Path {
     if (moves_at_once) moved.push_back(chunk);
     return moves_at_once;
   }
-  bool send(Priority, std::span<const std::byte> head, std::span<const std::byte> body) override {
-    if (message_room == 0) return false;
+  unsigned queue_of(wire::Link link) const override { return has_queues ? static_cast<unsigned>(link.index()) : 0; }
+  bool send(wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body) override {
+    if (message_room == 0 || full_links.contains(link.index())) return false;
     --message_room;
     std::string message(base::as_text(head));
     message += base::as_text(body);
@@ -76,6 +77,9 @@ class HandPath final : public backend::Path {
   void set_awaited(bool is_awaited, Instant) override { awaited = is_awaited; }
   PathCounters counters() const override { return {}; }
   std::string describe() const override { return "by hand"; }
+
+  std::set<std::size_t> full_links;  ///< Of which it takes no message.
+  bool has_queues = false;           ///< Each link has its own room.
 
   /// Kinds of the messages that were sent, in order.
   std::vector<wire::SessionKind> kinds_sent() const {

@@ -25,14 +25,14 @@ std::optional<Adrift> look_at(std::span<const std::byte> message) {
 
 /// The path that carries messages, if it is one that keeps nothing for sending again.
 const PathEntry* lossless_control(const Session& session) {
-  if (session.control_serial == 0 || !session.links.out(Priority::kRealtime).lossless()) return nullptr;
+  if (session.control_serial == 0 || !session.links.lossless()) return nullptr;
   const auto found = std::ranges::find(session.paths, session.control_serial, &PathEntry::serial);
   return found == session.paths.end() ? nullptr : &*found;
 }
 
 /// The peer told by its greeting that it has those up to `acknowledged`.
 bool is_untaken(const Session& session, const Adrift& message) {
-  return message.place.seq > session.links.out(message.place.priority).acknowledged();
+  return message.place.seq > session.links.out(message.place.link).acknowledged();
 }
 
 /// By channel: messages that have left the sender's hands and that the peer is not known to have. Nothing: any may be.

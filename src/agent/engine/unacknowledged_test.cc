@@ -12,7 +12,8 @@
 namespace hawser::agent {
 namespace {
 
-constexpr std::uint32_t kFirstOne = wire::kUserChannelMin, kOtherOne = kFirstOne + 1;
+constexpr std::uint32_t kFirstOne = wire::kUserChannelMin, kOtherOne = kFirstOne + 1, kNextOne = kFirstOne + 2;
+constexpr wire::Link kFirstLink{Priority::kRealtime, kFirstOne};
 
 class Unacknowledged : public ::testing::Test {
  protected:
@@ -46,7 +47,7 @@ class Unacknowledged : public ::testing::Test {
   /// The peer has taken all up to this message, and says so.
   void acknowledge(const std::string& message) {
     const wire::Place place = place_of(message);
-    rig_->receive(rig_->first, *path_, wire::Ack{.priority = place.priority, .up_to = place.seq});
+    rig_->receive(rig_->first, *path_, wire::Ack{.link = place.link, .up_to = place.seq});
   }
   /// A path of the second backend, on which the peer says what it has.
   void go_on_by_second(const proto::LinkSet::Numbers& received) {
@@ -99,6 +100,20 @@ TEST_F(Unacknowledged, OfAPathThatKeepsMessagesThePeersWordCounts) {
   EXPECT_TRUE(path_->stopped_taking);
 }
 
+TEST_F(Unacknowledged, ChannelsOfOneClassCountByTheirOwnLinks) {
+  open(false);
+  give_credit(kNextOne);
+  EXPECT_EQ(send(kFirstOne), 1u);
+  const std::string first = path_->sent.back();
+  EXPECT_EQ(send(kNextOne), 1u);
+  const std::string next = path_->sent.back();
+  EXPECT_EQ(place_of(first).seq, place_of(next).seq);
+  acknowledge(next);
+  EXPECT_EQ(acknowledged_of(session()), (All{{kFirstOne, 0}, {kNextOne, 1}}));
+  acknowledge(first);
+  EXPECT_EQ(acknowledged_of(session()), (All{{kFirstOne, 1}, {kNextOne, 1}}));
+}
+
 TEST_F(Unacknowledged, OfAPathWithoutLossItsOwnWordCounts) {
   open(true);
   path_->taken = path_->sent.size();
@@ -133,9 +148,9 @@ TEST_F(Unacknowledged, WhatThreadsLeftWasNotTaken) {
   open(true);
   EXPECT_EQ(send(kFirstOne), 1u);
   path_->message_room = 0;
-  while (session().links.out(Priority::kRealtime).push({}, base::as_bytes(std::string_view("full")))) continue;
+  while (session().links.push(kFirstLink, {}, base::as_bytes(std::string_view("full")))) continue;
   leave(kFirstOne);
-  EXPECT_EQ(session().unsent_count(), 1u);
+  EXPECT_EQ(session().unsent.count(), 1u);
   EXPECT_EQ(send(kFirstOne), 0u) << "behind it";
   path_->taken = path_->sent.size();
   EXPECT_EQ(acknowledged_of(session()), (All{{kFirstOne, 1}}));
@@ -156,9 +171,8 @@ TEST_F(Unacknowledged, ALostPathsWordStaysUntilThePeerGreets) {
   path_->taken = path_->sent.size();
   for (std::uint64_t number = 1; number <= 3; ++number) EXPECT_EQ(send(kFirstOne), number);
   path_->taken += 1;
-  const proto::LinkSet::Numbers all{session().links.next(Priority::kCritical).seq - 1,
-                                    session().links.next(Priority::kRealtime).seq - 1,
-                                    session().links.next(Priority::kBulk).seq - 1};
+  proto::LinkSet::Numbers all;
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = session().links.next(wire::Link::at(i)).seq - 1;
   lose_path();
   EXPECT_EQ(acknowledged_on(session(), kFirstOne), 1u) << "two are adrift";
   go_on_by_second(all);
@@ -178,7 +192,8 @@ TEST_F(Unacknowledged, ASessionThatCannotGoOnTellsWhatThePeerSaid) {
     sent.push_back(path_->sent.back());
   }
   lose_path();
-  const proto::LinkSet::Numbers two{0, place_of(sent[1]).seq, 0};
+  proto::LinkSet::Numbers two = {};
+  two[kFirstLink.index()] = place_of(sent[1]).seq;
   go_on_by_second(two);
   EXPECT_EQ(told_when_down(), (All{{kFirstOne, 2}}));
 }

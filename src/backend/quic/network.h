@@ -60,6 +60,7 @@ class QuicNetwork final : public stream::Network, private ConnectionUser {
   Result<std::vector<std::string>> candidates(std::string_view address, bool is_guarded) const override;
   std::string left_out(std::string_view address) const override;
   bool is_here(std::string_view address) const override;
+  bool streams_are_apart() const override { return true; }
   bool is_beside(const stream::Stream& stream, std::string_view place) const override;
   Result<std::unique_ptr<stream::Stream>> connect(const std::string& candidate, const stream::Known& known) override;
   std::unique_ptr<stream::Stream> accept() override;

@@ -289,7 +289,7 @@ std::uint64_t ShmPath::work_foreign(Job& job, const ShmBinding& target, std::uin
   return limit;
 }
 
-bool ShmPath::send(Priority, std::span<const std::byte> head, std::span<const std::byte> body) {
+bool ShmPath::send(wire::Link, std::span<const std::byte> head, std::span<const std::byte> body) {
   if (stage_ != Stage::kUp || has_outbox()) return false;
   port_.make_hot(*this);  // an answer is likely
   port_.note_message();

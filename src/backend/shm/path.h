@@ -73,7 +73,7 @@ class ShmPath final : public Path {
   bool move_at_once(const Chunk& chunk) override;
   bool can_fetch() const override { return stage_ == Stage::kUp && cross_status_.ok(); }
   bool fetch(std::uint64_t address, std::span<std::byte> into) override;
-  bool send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) override;
+  bool send(wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body) override;
   bool each_untaken(const SeeMessage& see) const override;
   void stop_taking() override { takes_ = false; }
   void cancel(std::uint64_t transfer) override;

@@ -104,6 +104,7 @@ class HostNetwork final : public backend::stream::Network {
   Result<std::vector<std::string>> candidates(std::string_view address, bool) const override;
   Result<std::unique_ptr<backend::stream::Stream>> connect(const std::string& candidate,
                                                            const backend::stream::Known& = {}) override;
+  bool streams_are_apart() const override;
   std::unique_ptr<backend::stream::Stream> accept() override;
   void stop_listening() override;
   std::size_t ready(std::span<backend::stream::Readiness> out, bool* acceptable) override;

@@ -84,7 +84,7 @@ bool MappedPath::move_at_once(const Chunk& chunk) {
   return true;
 }
 
-bool MappedPath::send(Priority, std::span<const std::byte> head, std::span<const std::byte> body) {
+bool MappedPath::send(wire::Link, std::span<const std::byte> head, std::span<const std::byte> body) {
   if (state_ != PathState::kUp || peer_gone()) return false;
   const std::size_t size = head.size() + body.size();
   std::size_t& used = link_->ring_used[end_];

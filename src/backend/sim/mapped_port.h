@@ -37,7 +37,7 @@ class MappedPath final : public backend::Path {
   backend::Submitted submit(std::span<const backend::Chunk> chunks, Instant now) override;
   bool move_at_once(const backend::Chunk& chunk) override;
   Result<std::unique_ptr<backend::View>> view(backend::Binding& region) override;
-  bool send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) override;
+  bool send(wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body) override;
   bool each_untaken(const backend::SeeMessage& see) const override;
   void stop_taking() override;
   bool can_fetch() const override;

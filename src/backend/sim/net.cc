@@ -72,6 +72,8 @@ Result<std::unique_ptr<Stream>> HostNetwork::connect(const std::string& candidat
   return std::unique_ptr<Stream>(std::move(stream));
 }
 
+bool HostNetwork::streams_are_apart() const { return net_.options().streams_are_apart; }
+
 std::unique_ptr<Stream> HostNetwork::accept() {
   if (backlog_.empty()) return nullptr;
   std::shared_ptr<Connection> next = std::move(backlog_.front());

@@ -32,6 +32,7 @@ class HostNetwork;
 struct NetOptions {
   PipeOptions pipe;
   Duration connect_timeout = std::chrono::seconds(1);  ///< Until a connect that nobody answers gives up.
+  bool streams_are_apart = false;                      ///< As QUIC's: links have streams of their own.
   bool keep_arrived_on_reset = true;                   ///< Whether bytes received before a reset can still be read.
 };
 

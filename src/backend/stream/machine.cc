@@ -5,6 +5,7 @@
 
 #include "backend/stream/frame_writer.h"
 #include "base/format.h"
+#include "base/planted.h"
 
 namespace hawser::backend::stream {
 
@@ -13,7 +14,8 @@ Machine::Machine(RegionTable& regions, EventQueue& events, Path* path, MachineOp
       path_(path),
       options_(std::move(options)),
       initiator_(events, path, {.peer = options_.peer, .small_max = options_.small_max}),
-      target_(regions, events, path, files, options_.peer, options_.small_max, options_.account) {
+      target_(regions, events, path, files, options_.peer, options_.small_max, options_.account),
+      messages_out_(options_.is_apart) {
   HAWSER_ASSERT(options_.streams >= 1 && options_.streams <= kStreamsMax, "a path has 1 to 8 streams");
 }
 
@@ -29,26 +31,72 @@ std::uint32_t Machine::submit(std::span<const Chunk> chunks) {
   return taken;
 }
 
-bool Machine::send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) {
+bool Machine::send(wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body) {
+  const unsigned stream = messages_out_.stream_for(link);
+  const std::uint64_t ahead = base::planted(base::Planted::kGreetingOvertaken) ? 0 : messages_out_.ahead(link);
+  if (!put_message(stream, static_cast<std::uint8_t>(link.index()), {&ahead, stream == 0 ? 0U : 1U}, head, body)) {
+    return false;
+  }
+  small_seen_ = small_seen_ || stream == 0 || link.priority() != Priority::kBulk;
+  if (stream == 0 && options_.is_apart) note_link(link);
+  return true;
+}
+
+bool Machine::send_first(std::span<const std::byte> head, std::span<const std::byte> body) {
+  if (!send(Priority::kRealtime, head, body)) return false;
+  messages_out_.greeted();
+  return true;
+}
+
+bool Machine::send_last(std::span<const std::byte> head, std::span<const std::byte> body) {
+  const unsigned stream = messages_out_.last_stream();
+  const std::array<std::uint64_t, 2> meta = {messages_out_.urgent(), messages_out_.others()};
+  const auto flags =
+      static_cast<std::uint8_t>(wire::Link(Priority::kBulk).index() | (stream == 0 ? 0 : wire::kFlagLastMessage));
+  said_last_ = put_message(stream, flags, {meta.data(), stream == 0 ? 0 : meta.size()}, head, body);
+  return said_last_;
+}
+
+bool Machine::put_message(unsigned stream, std::uint8_t flags, std::span<const std::uint64_t> meta,
+                          std::span<const std::byte> head, std::span<const std::byte> body) {
   const std::size_t size = head.size() + body.size();
   HAWSER_ASSERT(size <= wire::kMessagePayloadMax, "a message is larger than the contract allows");
-  const unsigned stream = priority == Priority::kBulk ? messages_out_.bulk_stream() : 0;
-  Outlet& outlet = outlets_[stream];
-  if (stream != 0 && messages_out_.owes_chunk()) let_chunk_go(stream);
-  const std::size_t meta_size = stream == 0 ? 0 : wire::kAheadSize;
-  if (!outlet.has_room(wire::lead_size(meta_size) + wire::padded(size))) return false;
-  FrameWriter frame(outlet, {.type = wire::FrameType::kMessage,
-                             .flags = static_cast<std::uint8_t>(priority),
-                             .meta_size = static_cast<std::uint16_t>(meta_size),
-                             .payload_size = static_cast<std::uint32_t>(size)});
-  if (stream != 0) frame.meta().u64(messages_out_.urgent());
-  outlet.add_bytes(head);
-  outlet.add_bytes(body);
-  FrameWriter::pad(outlet, size);
+  if (said_last_) return false;
+  Outlet& to = outlet(stream);
+  if (stream == messages_out_.bulk_stream() && messages_out_.owes_chunk()) let_chunk_go(stream);
+  if (!to.has_room(wire::lead_size(meta.size_bytes()) + wire::padded(size))) return false;
+  FrameWriter frame(to, {.type = wire::FrameType::kMessage,
+                         .flags = flags,
+                         .meta_size = static_cast<std::uint16_t>(meta.size_bytes()),
+                         .payload_size = static_cast<std::uint32_t>(size)});
+  for (const std::uint64_t number : meta) frame.meta().u64(number);
+  to.add_bytes(head);
+  to.add_bytes(body);
+  FrameWriter::pad(to, size);
   messages_out_.sent(stream, size);
   ++counts_.messages_out;
-  small_seen_ = small_seen_ || stream == 0;
   return true;
+}
+
+/// Messages of it went or came on stream 0, which may have a stream of their own.
+void Machine::note_link(wire::Link link) {
+  const std::uint32_t bit = std::uint32_t{1} << link.index();
+  if (!has_own_stream(link) || (used_ & bit) != 0) return;
+  used_ |= bit;
+  unopened_ |= bit;
+}
+
+void Machine::open_stream(unsigned stream) {
+  if (is_link_stream(stream)) {
+    links_[stream - kStreamsMax] = std::make_unique<LinkStream>();
+  } else {
+    open_[stream] = true;
+  }
+  messages_out_.open(stream);
+}
+
+bool Machine::has_unsent_links() const {
+  return std::ranges::any_of(links_, [](const auto& link) { return link != nullptr && link->outlet.has_unsent(); });
 }
 
 // Bulk messages take what room there is, and chunks come only when a stream runs dry: they would never have a turn.
@@ -66,7 +114,7 @@ bool Machine::send_number(wire::FrameType type, std::uint64_t number) {
 void Machine::bye(Code code, std::string_view reason) {
   std::string meta;
   base::ByteWriter out(&meta);
-  wire::encode_bye(out, {.code = code, .reason = std::string(reason), .messages = messages_out_.bulk()});
+  wire::encode_bye(out, {.code = code, .reason = std::string(reason), .messages = messages_out_.others()});
   said_bye_ = true;
   if (!outlets_[0].has_room(wire::lead_size(meta.size()))) return;
   FrameWriter frame(outlets_[0], {.type = wire::FrameType::kBye, .meta_size = static_cast<std::uint16_t>(meta.size())});
@@ -111,6 +159,7 @@ void Machine::frame_next(unsigned stream) {
 }
 
 bool Machine::fill(unsigned stream, std::uint64_t ahead) {
+  if (is_link_stream(stream)) return link_stream(stream).outlet.has_unsent();
   Outlet& outlet = outlets_[stream];
   if (stream != 0 && said_bye_) return outlet.has_unsent();
   if (initiator_.has_notes(stream)) initiator_.stage_notes(stream, outlet);
@@ -121,10 +170,11 @@ bool Machine::fill(unsigned stream, std::uint64_t ahead) {
 }
 
 void Machine::sent(unsigned stream, std::uint64_t bytes, std::uint64_t released_total) {
-  Outlet& outlet = outlets_[stream];
-  if (bytes > 0) outlet.sent(bytes);
-  outlet.released(released_total);
-  for (std::uint32_t owner = outlet.next_released(); owner != kNoOwner; owner = outlet.next_released()) {
+  Outlet& from = outlet(stream);
+  if (bytes > 0) from.sent(bytes);
+  from.released(released_total);
+  if (is_link_stream(stream)) return;  // It has no chunks.
+  for (std::uint32_t owner = from.next_released(); owner != kNoOwner; owner = from.next_released()) {
     target_.on_released(owner);
   }
   initiator_.on_released(outlets());
@@ -134,7 +184,8 @@ bool Machine::has_unsent() const {
   for (unsigned stream = 0; stream < options_.streams; ++stream) {
     if (outlets_[stream].has_unsent()) return true;
   }
-  return initiator_.has_bulk() || target_.has_replies(false) || target_.has_replies(true) || target_.has_rests();
+  return initiator_.has_bulk() || target_.has_replies(false) || target_.has_replies(true) || target_.has_rests() ||
+         has_unsent_links();
 }
 
 ControlNews Machine::take_news(bool is_over) {
@@ -148,6 +199,12 @@ void Machine::fail(const Status& why) {
   target_.clear();
   for (Outlet& outlet : outlets()) outlet.clear();
   for (Inlet& inlet : inlets()) inlet.clear();
+  for (const auto& link : links_) {
+    if (link == nullptr) continue;
+    link->outlet.clear();
+    link->inlet.clear();
+    link->incoming = {};
+  }
   incoming_ = {};
 }
 

@@ -7,7 +7,8 @@
 // What happened goes to the EventQueue.
 //
 // Stream 0 carries small chunks, urgent messages, read requests and acknowledgements, the others bulk; with one stream
-// it carries all. Which messages wait for which is in message_order.h. Acknowledgements wait for the next frame out, or
+// it carries all. Where streams are apart, links have streams of their own, which carry messages only. Which messages
+// wait for which is in message_order.h. Acknowledgements wait for the next frame out, or
 // for `flush`, so that a ping-pong costs one send each way.
 //
 // Thread rule: one thread. Lifetime: regions, events and path outlive it; memory of chunks as B3 says.
@@ -37,6 +38,7 @@ struct MachineOptions {
   unsigned streams = 1;                            ///< 1..kStreamsMax.
   std::uint64_t small_max = 16 * 1024;             ///< Larger chunks are bulk.
   bool has_identity = false;                       ///< The peer may tell of a renewed one.
+  bool is_apart = false;                           ///< Links may have streams of their own.
   std::shared_ptr<PeerAccount> account = nullptr;  ///< See Target.
 };
 
@@ -60,7 +62,12 @@ class Machine {
   Binding* bind(const RemoteRegionRef& region) { return initiator_.bind(region); }
   void unbind(std::uint32_t index, std::uint32_t generation) { initiator_.unbind(index, generation); }
   std::uint32_t submit(std::span<const Chunk> chunks);
-  bool send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body);
+  bool send(wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body);
+  /// See Path.
+  bool send_first(std::span<const std::byte> head, std::span<const std::byte> body);
+  bool send_last(std::span<const std::byte> head, std::span<const std::byte> body);
+  /// The stream of messages of this link.
+  unsigned stream_for(wire::Link link) const { return messages_out_.stream_for(link); }
   void cancel(std::uint64_t transfer) { initiator_.cancel(transfer, outlets(), inlets()); }
   /// Whether the peer keeps memory that was given back: of cancelled writes, which only its acknowledgement ends, or of
   /// answers from closed regions that the stream refers to until they are received.
@@ -85,46 +92,48 @@ class Machine {
 
   // Out.
   /// Bulk goes to streams 1.. once they are open; until then, and when there is one only, to stream 0.
-  void open_stream(unsigned stream) {
-    open_[stream] = true;
-    messages_out_.open(stream);
-  }
+  /// From here on a link has its stream.
+  void open_stream(unsigned stream);
+  /// Links of which messages went or came, and which may have a stream of their own: a bit for each, told once.
+  std::uint32_t take_unopened() { return std::exchange(unopened_, 0U); }
+  bool has_unopened() const { return unopened_ != 0; }
   /// Frames what waits until the stream has `ahead` bytes to send. True: there is something to send.
   bool fill(unsigned stream, std::uint64_t ahead);
   /// Acknowledgements go out with the next `fill` of stream 0, alone if need be.
   void flush() { flush_ = true; }
   bool has_acks() const { return target_.has_acks(); }
   std::size_t gather(unsigned stream, std::span<iovec> out, std::uint64_t bytes_max) const {
-    return outlets_[stream].gather(out, bytes_max);
+    return outlet(stream).gather(out, bytes_max);
   }
   void sent(unsigned stream, std::uint64_t bytes, std::uint64_t released_total);
   /// Queued on a stream; anywhere, or not yet on any.
-  bool has_unsent(unsigned stream) const { return outlets_[stream].has_unsent(); }
+  bool has_unsent(unsigned stream) const { return outlet(stream).has_unsent(); }
   bool has_unsent() const;
   /// Some of what `bye` ends has not left.
-  bool has_last_words() const { return has_unsent(0) || has_unsent(messages_out_.bulk_stream()); }
+  bool has_last_words() const { return has_unsent(0) || has_unsent(messages_out_.bulk_stream()) || has_unsent_links(); }
   /// This side's stream of bulk messages; 0: that of all others, too.
   unsigned bulk_messages_out() const { return messages_out_.bulk_stream(); }
   /// Whether the peer's messages may be on `stream`.
   bool may_carry_messages(unsigned stream) const { return messages_in_.may_come_on(stream); }
   /// The stream refers to memory still: ask it now and then, by `sent`.
-  bool has_unreleased(unsigned stream) const { return outlets_[stream].released_end() < outlets_[stream].sent_end(); }
+  bool has_unreleased(unsigned stream) const {
+    const Outlet& its = outlet(stream);
+    return its.released_end() < its.sent_end();
+  }
   /// Queued on the stream, or waiting for one and it may be this.
   bool has_work(unsigned stream) const {
-    return has_unsent(stream) || has_waiting(stream) || initiator_.has_notes(stream);
+    return has_unsent(stream) || (!is_link_stream(stream) && (has_waiting(stream) || initiator_.has_notes(stream)));
   }
 
   // In.
   /// At the start of a turn: regions that closed are let go (B7), messages that waited for room go on.
   Status begin_turn();
-  /// False while the lane has not polled the messages that are there, or a bulk message waits for urgent ones.
-  bool wants(unsigned stream) const { return !paused_[stream]; }
+  /// False while the lane has not polled the messages that are there, or a message waits for others on stream 0.
+  bool wants(unsigned stream) const { return (paused_ >> stream & 1) == 0; }
   /// The lane has to poll before more can come.
-  bool awaits_poll() const {
-    return std::ranges::any_of(awaits_poll_, [](bool awaits) { return awaits; });
-  }
+  bool awaits_poll() const { return awaits_poll_ != 0; }
   std::size_t landing(unsigned stream, std::span<iovec> out, std::uint64_t bytes_max) {
-    return inlets_[stream].landing(out, bytes_max);
+    return inlet(stream).landing(out, bytes_max);
   }
   /// kCorrupt: the path must end.
   Status received(unsigned stream, std::uint64_t bytes);
@@ -152,18 +161,48 @@ class Machine {
   std::uint64_t bytes_out() const { return target_.bytes_out() + write_bytes_; }
 
  private:
+  /// A bit for each stream.
+  using Streams = std::uint32_t;
+  static_assert(kAllStreamsMax <= 32);
+  /// The message that a stream is bringing: one for stream 0, one for the stream of bulk messages, and for each link's.
+  struct Incoming {
+    MessageBuffer buffer;
+    Piece place;
+  };
+  struct LinkStream {
+    Outlet outlet;
+    Inlet inlet;
+    Incoming incoming;
+  };
+
+  // Those of operations.
   std::span<Outlet> outlets() { return {outlets_.data(), options_.streams}; }
   std::span<Inlet> inlets() { return {inlets_.data(), options_.streams}; }
+  // Those of any stream that is open.
+  LinkStream& link_stream(unsigned stream) const { return *links_[stream - kStreamsMax]; }
+  Outlet& outlet(unsigned stream) { return is_link_stream(stream) ? link_stream(stream).outlet : outlets_[stream]; }
+  const Outlet& outlet(unsigned stream) const {
+    return is_link_stream(stream) ? link_stream(stream).outlet : outlets_[stream];
+  }
+  Inlet& inlet(unsigned stream) { return is_link_stream(stream) ? link_stream(stream).inlet : inlets_[stream]; }
+  Incoming& incoming(unsigned stream) {
+    return is_link_stream(stream) ? link_stream(stream).incoming : incoming_[stream == 0 ? 0 : 1];
+  }
+  bool has_unsent_links() const;
+  bool put_message(unsigned stream, std::uint8_t flags, std::span<const std::uint64_t> meta,
+                   std::span<const std::byte> head, std::span<const std::byte> body);
+  void note_link(wire::Link link);
   bool carries_bulk(unsigned stream) const;
   bool has_waiting(unsigned stream) const;
   void frame_next(unsigned stream);
   void let_chunk_go(unsigned stream);
   bool send_number(wire::FrameType type, std::uint64_t number);
   Status process(unsigned stream);
-  Status resume_bulk();
+  Status resume_held();
   bool must_wait(unsigned stream);
-  bool is_bulk_message(unsigned stream, const wire::FrameHead& head) const;
-  bool is_bye_due(const wire::PathBye& bye) const { return messages_in_.has_bulk(bye.messages); }
+  bool is_early(unsigned stream);
+  static bool tells_order(unsigned stream, const wire::FrameHead& head);
+  bool is_bye_due(const wire::PathBye& bye) const { return messages_in_.has_others(bye.messages); }
   bool on_frame(unsigned stream, Inlet& inlet);
   bool on_payload(unsigned stream, Inlet& inlet);
   bool on_message(unsigned stream, Inlet& inlet);
@@ -182,28 +221,26 @@ class Machine {
   std::array<Inlet, kStreamsMax> inlets_;
   Initiator initiator_;
   Target target_;
+  std::array<std::unique_ptr<LinkStream>, wire::kLinks> links_;
   std::array<bool, kStreamsMax> open_ = {true};
-  std::array<bool, kStreamsMax> paused_ = {};
-  std::array<bool, kStreamsMax> awaits_poll_ = {};        ///< Paused for that reason.
-  std::array<bool, kStreamsMax> holds_frame_ = {};        ///< Paused with a frame whose head was read.
+  Streams paused_ = 0;
+  Streams awaits_poll_ = 0;                               ///< Paused for that reason.
+  Streams holds_frame_ = 0;                               ///< Paused with a frame whose head was read.
   std::array<std::uint32_t, kStreamsMax> data_tag_ = {};  ///< Of the DATA frame whose payload is coming.
   MessagesOut messages_out_;
   MessagesIn messages_in_;
-  /// The message that a stream is bringing: one for stream 0, one for the stream of bulk messages.
-  struct Incoming {
-    MessageBuffer buffer;
-    Piece place;
-  };
   std::array<Incoming, 2> incoming_;
-  Incoming& incoming(unsigned stream) { return incoming_[stream == 0 ? 0 : 1]; }
-  std::string identity_;  ///< The proof that is coming on stream 0.
+  std::uint32_t used_ = 0, unopened_ = 0;  ///< Links that went or came on stream 0; those not told.
+  std::string identity_;                   ///< The proof that is coming on stream 0.
   ControlNews news_;
   PathCounters counts_;
   std::uint64_t read_bytes_ = 0, write_bytes_ = 0;
   bool flush_ = false;
   bool small_seen_ = false;
   bool said_bye_ = false;
-  bool reply_next_ = false;  ///< Bulk writes and answers to reads take turns.
+  bool said_last_ = false;      ///< The last message of the session went.
+  bool awaits_others_ = false;  ///< That of the peer is held, and comes after others than those of stream 0.
+  bool reply_next_ = false;     ///< Bulk writes and answers to reads take turns.
 };
 
 }  // namespace hawser::backend::stream

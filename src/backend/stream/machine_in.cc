@@ -1,5 +1,6 @@
 // What comes in: frames, and where their payload goes.
 
+#include <bit>
 #include <utility>
 
 #include "backend/stream/machine.h"
@@ -12,20 +13,20 @@ namespace hawser::backend::stream {
 
 Status Machine::begin_turn() {
   target_.recheck(inlets(), outlets());
-  if (paused_[0]) HAWSER_TRY(process(0));
-  return resume_bulk();
+  if (!wants(0)) HAWSER_TRY(process(0));
+  return resume_held();
 }
 
 Status Machine::received(unsigned stream, std::uint64_t bytes) {
-  inlets_[stream].received(bytes);
+  inlet(stream).received(bytes);
   HAWSER_TRY(process(stream));
-  return stream == 0 ? resume_bulk() : Status();
+  return stream == 0 || awaits_others_ ? resume_held() : Status();
 }
 
-/// Bulk messages may have waited for those that just came on stream 0.
-Status Machine::resume_bulk() {
-  for (unsigned stream = 1; stream < options_.streams; ++stream) {
-    if (paused_[stream]) HAWSER_TRY(process(stream));
+/// Messages on other streams may have waited for those that just came.
+Status Machine::resume_held() {
+  for (Streams left = paused_ & ~Streams{1}; left != 0; left &= left - 1) {
+    HAWSER_TRY(process(static_cast<unsigned>(std::countr_zero(left))));
   }
   return Status();
 }
@@ -33,40 +34,57 @@ Status Machine::resume_bulk() {
 // Frames behind a message that has to wait do so in the read-ahead buffer, and the stream is not read. On stream 0 any
 // frame waits while there is no room for messages: it may be one.
 bool Machine::must_wait(unsigned stream) {
-  awaits_poll_[stream] = events_.messages_full() && (stream == 0 || holds_frame_[stream]);
-  if (awaits_poll_[stream] || !holds_frame_[stream]) return awaits_poll_[stream];
-  const auto ahead = base::load_little_endian<std::uint64_t>(inlets_[stream].meta().data());
-  return !messages_in_.has_urgent(ahead) && !base::planted(base::Planted::kBulkOvertakes);
+  const Streams bit = Streams{1} << stream;
+  const bool holds = (holds_frame_ & bit) != 0;
+  const bool awaits = events_.messages_full() && (stream == 0 || holds);
+  awaits_poll_ = awaits ? awaits_poll_ | bit : awaits_poll_ & ~bit;
+  return awaits || (holds && is_early(stream));
 }
 
-bool Machine::is_bulk_message(unsigned stream, const wire::FrameHead& head) const {
-  return stream != 0 && head.type == wire::FrameType::kMessage && head.meta_size == wire::kAheadSize;
+/// Whether messages are missing that come before the one that the stream holds.
+bool Machine::is_early(unsigned stream) {
+  base::ByteReader in(inlet(stream).meta());
+  if (!messages_in_.has_urgent(in.u64()) && !base::planted(base::Planted::kBulkOvertakes)) return true;
+  awaits_others_ = !in.at_end() && !messages_in_.has_others(in.u64());
+  return awaits_others_;
+}
+
+bool Machine::tells_order(unsigned stream, const wire::FrameHead& head) {
+  if (stream == 0 || head.type != wire::FrameType::kMessage) return false;
+  const bool is_last = (head.flags & wire::kFlagLastMessage) != 0;
+  return head.meta_size == (is_last ? wire::kLastSize : wire::kAheadSize);
 }
 
 Status Machine::process(unsigned stream) {
-  Inlet& inlet = inlets_[stream];
+  const Streams bit = Streams{1} << stream;
+  Inlet& from = inlet(stream);
   while (true) {
-    paused_[stream] = must_wait(stream);
-    if (paused_[stream]) return Status();
-    const bool was_held = std::exchange(holds_frame_[stream], false);
-    switch (was_held ? Inlet::Next::kFrame : inlet.next()) {
+    const bool waits = must_wait(stream);
+    paused_ = waits ? paused_ | bit : paused_ & ~bit;
+    if (waits) return Status();
+    const bool was_held = (holds_frame_ & bit) != 0;
+    holds_frame_ &= ~bit;
+    switch (was_held ? Inlet::Next::kFrame : from.next()) {
       case Inlet::Next::kMore:
         return Status();
       case Inlet::Next::kCorrupt:
-        return corrupt(stream, inlet.head());
+        return corrupt(stream, from.head());
       case Inlet::Next::kPayload:
-        if (!on_payload(stream, inlet)) return corrupt(stream, inlet.head());
+        if (!on_payload(stream, from)) return corrupt(stream, from.head());
         break;
       case Inlet::Next::kFrame:
-        holds_frame_[stream] = !was_held && is_bulk_message(stream, inlet.head());
-        if (holds_frame_[stream]) break;
-        if (!on_frame(stream, inlet)) return corrupt(stream, inlet.head());
+        if (!was_held && tells_order(stream, from.head())) {
+          holds_frame_ |= bit;
+          break;
+        }
+        if (!on_frame(stream, from)) return corrupt(stream, from.head());
         break;
     }
   }
 }
 
 bool Machine::on_frame(unsigned stream, Inlet& inlet) {
+  if (is_link_stream(stream)) return inlet.head().type == wire::FrameType::kMessage && on_message(stream, inlet);
   if (stream == 0 && inlet.head().payload_size <= options_.small_max) {
     const wire::FrameType type = inlet.head().type;
     small_seen_ = small_seen_ || type == wire::FrameType::kWrite || type == wire::FrameType::kMessage;
@@ -124,8 +142,16 @@ bool Machine::on_payload(unsigned stream, Inlet& inlet) {
 }
 
 bool Machine::on_message(unsigned stream, Inlet& inlet) {
-  const std::size_t meta_size = stream == 0 ? 0 : wire::kAheadSize;
-  if (inlet.head().meta_size != meta_size || !messages_in_.may_come_on(stream)) return false;
+  const wire::FrameHead& frame = inlet.head();
+  if ((frame.flags & ~(wire::kFlagsLink | wire::kFlagLastMessage)) != 0 || !messages_in_.may_come_on(stream)) {
+    return false;
+  }
+  if (stream == 0 ? frame.meta_size != 0 : !tells_order(stream, frame)) return false;
+  const auto link = wire::Link::at(frame.flags & wire::kFlagsLink);
+  const bool is_last = (frame.flags & wire::kFlagLastMessage) != 0;
+  if (is_link_stream(stream) && !is_last && link != link_of(stream)) return false;
+  if (stream == 0 && options_.is_apart) note_link(link);
+  if (is_link_stream(stream) && link.priority() != Priority::kBulk) small_seen_ = true;
   messages_in_.begins(stream);
   ++counts_.messages_in;
   const std::uint32_t size = inlet.head().payload_size;

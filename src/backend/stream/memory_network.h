@@ -10,6 +10,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct MemoryPipe {
   bool finished = false;          ///< No more will come; what is there can be read.
   bool reset = false;             ///< Nothing can be read.
   std::vector<std::byte> record;  ///< All that was ever sent, where the switch keeps it.
+  std::size_t number = 0;         ///< Of its stream, in order of connecting.
 };
 
 /// What joins the networks, and how roughly.
@@ -45,6 +47,8 @@ struct MemorySwitch {
   bool recorded = false;          ///< Pipes keep what was sent.
   bool holds_references = false;  ///< Streams release nothing before it was received, as QUIC does.
   bool is_elsewhere = false;      ///< Networks are of different hosts.
+  bool are_apart = false;         ///< Streams do not wait for one another, as those of QUIC.
+  std::set<std::size_t> held;     ///< Of these streams, by number, nothing can be read for now.
   std::map<std::string, MemoryNetwork*> listeners;
   std::vector<std::pair<std::shared_ptr<MemoryPipe>, std::shared_ptr<MemoryPipe>>> joined;  ///< All streams ever.
 
@@ -84,6 +88,7 @@ class MemoryStream final : public Stream {
   std::uint64_t released() const override { return switch_.holds_references ? sent_ - out_->bytes.size() : sent_; }
   Moved receive(std::span<const iovec> parts) override {
     if (in_->reset) return closed();
+    if (switch_.held.contains(in_->number)) return {};
     std::size_t left = switch_.allow(in_->bytes.size());
     if (left == 0) return in_->finished ? Moved{.bytes = 0, .closed = true, .status = Status()} : Moved{};
     Moved moved;
@@ -120,6 +125,7 @@ class MemoryNetwork final : public Network {
     switch_.listeners[address_] = this;
   }
   ~MemoryNetwork() override { stop_listening(); }
+  bool streams_are_apart() const override { return switch_.are_apart; }
 
   Result<std::vector<std::string>> candidates(std::string_view address, bool) const override {
     std::vector<std::string> all;
@@ -141,6 +147,7 @@ class MemoryNetwork final : public Network {
     }
     auto there = std::make_shared<MemoryPipe>();
     auto back = std::make_shared<MemoryPipe>();
+    there->number = back->number = switch_.joined.size();
     switch_.joined.emplace_back(there, back);
     found->second->waiting_.push_back(add(std::make_unique<MemoryStream>(switch_, back, there), found->second));
     return add(std::make_unique<MemoryStream>(switch_, there, back), this);

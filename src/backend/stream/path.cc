@@ -55,10 +55,26 @@ Submitted StreamPath::submit(std::span<const Chunk> chunks, Instant now) {
   return {.taken = machine_->submit(chunks), .done = 0};
 }
 
-bool StreamPath::send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) {
+bool StreamPath::send(wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body) {
   if (phase_ != Phase::kUp) return false;
   if (!base::planted(base::Planted::kWakeupLost)) activate();
-  return machine_->send(priority, head, body);
+  return machine_->send(link, head, body);
+}
+
+bool StreamPath::send_first(std::span<const std::byte> head, std::span<const std::byte> body) {
+  if (phase_ != Phase::kUp) return false;
+  if (!base::planted(base::Planted::kWakeupLost)) activate();
+  return machine_->send_first(head, body);
+}
+
+bool StreamPath::send_last(std::span<const std::byte> head, std::span<const std::byte> body) {
+  if (phase_ != Phase::kUp) return false;
+  activate();
+  return machine_->send_last(head, body);
+}
+
+unsigned StreamPath::queue_of(wire::Link link) const {
+  return machine_.has_value() ? machine_->stream_for(link) : Path::queue_of(link);
 }
 
 void StreamPath::cancel(std::uint64_t transfer) {
@@ -94,6 +110,9 @@ std::string StreamPath::describe() const {
     const Lane& lane = lanes_[index];
     if (lane.stream != nullptr) text += base::format(", stream {} {}", index, lane.stream->describe());
   }
+  unsigned of_links = 0;
+  each_link_lane([&](unsigned, const Lane& lane) { of_links += lane.stream != nullptr ? 1 : 0; });
+  if (of_links > 0) text += base::format(", {} streams of messages", of_links);
   if (identity_.is_on()) text += base::format(", {}", identity_.describe());
   if (!places_note_.empty()) text += base::format(", not at {}", places_note_);
   if (machine_.has_value()) {
@@ -159,13 +178,15 @@ void StreamPath::go_down(const Status& why, bool abort) {
 }
 
 void StreamPath::close_streams(bool abort) {
-  for (Lane& lane : lanes_) {
+  const auto end = [abort](Lane& lane) {
     if (lane.shake != nullptr) lane.shake->stream().close(true);
     if (lane.stream != nullptr) lane.stream->close(abort);
     lane.shake.reset();
     lane.stream.reset();
     lane.owner = StreamOwner{};
-  }
+  };
+  std::ranges::for_each(lanes_, end);
+  each_link_lane([&end](unsigned, Lane& lane) { end(lane); });
 }
 
 bool StreamPath::region_quiet(std::uint32_t index, std::uint32_t generation) {
@@ -184,6 +205,9 @@ Instant StreamPath::next_deadline() const {
       for (unsigned index = 1; index < streams_; ++index) {
         if (lanes_[index].shake != nullptr) next = std::min(next, lanes_[index].deadline);
       }
+      each_link_lane([&next](unsigned, const Lane& lane) {
+        if (lane.shake != nullptr) next = std::min(next, lane.deadline);
+      });
       return next;
     }
     case Phase::kHearing:
@@ -202,18 +226,20 @@ bool StreamPath::may_sleep() const {
   if (phase_ == Phase::kDown) return true;
   if (phase_ == Phase::kAsking) return asked_ > 0;  // The port turns it when its next question is due.
   if (phase_ == Phase::kHearing) return hears_nothing();
-  if (phase_ == Phase::kUp && (machine_->has_acks() || machine_->awaits_poll())) return false;
+  if (phase_ == Phase::kUp && (machine_->has_acks() || machine_->awaits_poll() || has_streams_to_open())) return false;
   for (unsigned index = 0; index < streams_; ++index) {
-    const StreamOwner& owner = lanes_[index].owner;
-    if (lanes_[index].shake != nullptr) {
-      if (owner.readable) return false;
-      continue;
-    }
-    if (lanes_[index].stream == nullptr) continue;
-    if (owner.readable && machine_->wants(index)) return false;
-    if (!owner.blocked && machine_->has_work(index)) return false;
+    if (!may_sleep(index, lanes_[index])) return false;
   }
-  return true;
+  bool may = true;
+  each_link_lane([&](unsigned stream, const Lane& lane) { may = may && may_sleep(stream, lane); });
+  return may;
+}
+
+bool StreamPath::may_sleep(unsigned stream, const Lane& lane) const {
+  if (lane.shake != nullptr) return !lane.owner.readable;
+  if (lane.stream == nullptr) return true;
+  if (lane.owner.readable && machine_->wants(stream)) return false;
+  return lane.owner.blocked || !machine_->has_work(stream);
 }
 
 bool StreamPath::hears_nothing() const {
@@ -222,7 +248,11 @@ bool StreamPath::hears_nothing() const {
     const Lane& lane = lanes_[index];
     if (lane.stream != nullptr && lane.owner.readable && machine_->wants(index)) return false;
   }
-  return true;
+  bool is_quiet = true;
+  each_link_lane([&](unsigned stream, const Lane& lane) {
+    if (lane.stream != nullptr && lane.owner.readable && machine_->wants(stream)) is_quiet = false;
+  });
+  return is_quiet;
 }
 
 bool StreamPath::wants_turns() const {
@@ -230,12 +260,14 @@ bool StreamPath::wants_turns() const {
   for (const Lane& lane : lanes_) {
     if (lane.owner.hot) return true;
   }
-  return false;
+  bool is_hot = false;
+  each_link_lane([&is_hot](unsigned, const Lane& lane) { is_hot = is_hot || lane.owner.hot; });
+  return is_hot;
 }
 
 void StreamPath::on_ready(StreamOwner& owner) {
   // Until the hellos are through, being writable is news, too: the stream is connected.
-  if (lanes_[owner.index].shake != nullptr) owner.readable = true;
+  if (lane(owner.index).shake != nullptr) owner.readable = true;
   activate();
 }
 

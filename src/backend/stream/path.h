@@ -82,7 +82,10 @@ class StreamPath final : public Path {
   Result<Binding*> bind(const RemoteRegionRef& region) override;
   void unbind(std::uint32_t index, std::uint32_t generation) override;
   Submitted submit(std::span<const Chunk> chunks, Instant now) override;
-  bool send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) override;
+  bool send(wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body) override;
+  bool send_first(std::span<const std::byte> head, std::span<const std::byte> body) override;
+  bool send_last(std::span<const std::byte> head, std::span<const std::byte> body) override;
+  unsigned queue_of(wire::Link link) const override;
   void cancel(std::uint64_t transfer) override;
   void give_up(const Status& why) override { go_down(why); }
   void set_awaited(bool awaited, Instant now) override;
@@ -131,6 +134,7 @@ class StreamPath final : public Path {
  private:
   enum class Phase : std::uint8_t { kOpening, kUp, kHearing, kAsking, kClosing, kDown };
   struct Lane {
+    bool is_there() const { return shake != nullptr || stream != nullptr; }
     std::unique_ptr<Handshake> shake;  ///< Until the hellos are through,
     std::unique_ptr<Stream> stream;    ///< then the stream alone.
     std::string said;                  ///< Our hello, to which the stream may still refer.
@@ -142,6 +146,19 @@ class StreamPath final : public Path {
     }
     Instant hot_until = Instant::min();
   };
+
+  // Streams of links, where they are apart; see message_order.h.
+  using LinkLanes = std::array<Lane, wire::kLinks>;
+  Lane& lane(unsigned stream) { return is_link_stream(stream) ? (*link_lanes_)[stream - kStreamsMax] : lanes_[stream]; }
+  /// Those that were begun. Calls `see(stream, lane)` with each, the most urgent first.
+  template <typename See>
+  void each_link_lane(See see) const {
+    if (link_lanes_ == nullptr) return;
+    for (unsigned i = 0; i < wire::kLinks; ++i) {
+      if (Lane& each = (*link_lanes_)[i]; each.is_there()) see(kStreamsMax + i, each);
+    }
+  }
+  bool may_have_link_streams() const { return streams_ > 1 && shared_.network.streams_are_apart(); }
 
   // path_open.cc
   wire::Hello our_hello(unsigned index) const;
@@ -167,10 +184,13 @@ class StreamPath final : public Path {
   PeerClaim claim() const;
   void come_up(Instant now);
   void open_further(Instant now);
+  void open_further_one(unsigned index, Instant now);
+  void open_link_streams(Instant now);
 
   // path_turn.cc
   std::size_t turn_up(Instant now, Share& share);
   std::size_t move_control(Instant now, Share& share);
+  std::size_t move_links(Instant now, Share& share, bool is_urgent);
   std::size_t move_bulk(Instant now, Share& share);
   std::size_t send_on(unsigned index, std::uint64_t bytes_max);
   std::size_t receive_on(unsigned index, std::uint64_t bytes_max);
@@ -201,6 +221,8 @@ class StreamPath final : public Path {
 
   void close_streams(bool abort);
   bool hears_nothing() const;
+  bool may_sleep(unsigned stream, const Lane& lane) const;
+  bool has_streams_to_open() const { return !inbound_ && machine_->has_unopened() && may_have_link_streams(); }
 
   PortShared& shared_;
   Phase phase_ = Phase::kOpening;
@@ -221,6 +243,7 @@ class StreamPath final : public Path {
   unsigned ack_turns_ = 0;  ///< Turns that acknowledgements have waited.
   PeerSeat seat_;           ///< From when the peer is known.
   std::array<Lane, kStreamsMax> lanes_;
+  std::unique_ptr<LinkLanes> link_lanes_;  ///< From the first one on.
   std::optional<Machine> machine_;
   std::optional<proto::Detector> detector_;
   std::optional<proto::SignOfLife> sign_of_life_;

@@ -1,6 +1,7 @@
 // How a path comes up: candidates, hellos, further streams.
 
 #include <algorithm>
+#include <bit>
 
 #include "backend/stream/cover.h"
 #include "backend/stream/path.h"
@@ -80,7 +81,8 @@ void StreamPath::reject_place(const Status& why, Instant now) {
 }
 
 void StreamPath::adopt(unsigned index, std::unique_ptr<Handshake> shake, Instant deadline) {
-  Lane& lane = lanes_[index];
+  if (is_link_stream(index) && link_lanes_ == nullptr) link_lanes_ = std::make_unique<LinkLanes>();
+  Lane& lane = this->lane(index);
   lane.owner = StreamOwner{.path = this, .index = index, .readable = true, .blocked = false};
   shake->stream().owner = &lane.owner;
   lane.shake = std::move(shake);
@@ -126,8 +128,11 @@ void StreamPath::accept(std::unique_ptr<Handshake> shake, bool is_known_peer, Pe
 }
 
 Status StreamPath::can_attach(unsigned index) const {
-  const bool fits =
-      phase_ == Phase::kUp && index < streams_ && lanes_[index].shake == nullptr && lanes_[index].stream == nullptr;
+  bool fits = phase_ == Phase::kUp && index < streams_ && !lanes_[index].is_there();
+  if (phase_ == Phase::kUp && index < kAllStreamsMax && is_link_stream(index) && may_have_link_streams()) {
+    fits =
+        has_own_stream(link_of(index)) && (link_lanes_ == nullptr || !(*link_lanes_)[index - kStreamsMax].is_there());
+  }
   return fits ? Status() : Status(Code::kInvalid, base::format("the session has no place for a stream {}", index));
 }
 
@@ -220,7 +225,7 @@ Status StreamPath::step_shake(Lane& lane, Instant now) {
 }
 
 void StreamPath::turn_shake(unsigned index, Instant now) {
-  Lane& lane = lanes_[index];
+  Lane& lane = this->lane(index);
   lane.owner.readable = false;
   is_doubted_ = false;
   if (shared_.context.authenticator != nullptr) shared_.context.authenticator->look(now);
@@ -246,7 +251,7 @@ void StreamPath::turn_shake(unsigned index, Instant now) {
 }
 
 void StreamPath::shake_failed(unsigned index, const Status& why, Instant now) {
-  Lane& lane = lanes_[index];
+  Lane& lane = this->lane(index);
   const bool answered = lane.shake->heard() && lane.shake->misfit().ok();
   const bool is_misfit = lane.shake->heard() && !answered;
   const wire::Hello hello = answered ? lane.shake->hello() : wire::Hello();
@@ -254,7 +259,7 @@ void StreamPath::shake_failed(unsigned index, const Status& why, Instant now) {
   lane.shake.reset();
   lane.deadline = Instant::max();
   if (index > 0) {
-    // The path does without; stream 0 carries bulk if none of the others came up.
+    // The path does without; stream 0 carries bulk if none of the others came up, and messages of the link.
     HAWSER_LOG(shared_.context.log, kWarn, "stream {} to {} did not open: {}", index, name_, why.to_string());
     return;
   }
@@ -308,6 +313,7 @@ void StreamPath::come_up(Instant now) {
                                   .streams = streams_,
                                   .small_max = shared_.options.small_max,
                                   .has_identity = identity_.is_on(),
+                                  .is_apart = may_have_link_streams(),
                                   .account = seat_.account()},
                    &shared_.files);
   detector_.emplace(proto::DetectorOptions{.interval = shared_.context.heartbeat,
@@ -324,16 +330,25 @@ void StreamPath::come_up(Instant now) {
 }
 
 void StreamPath::open_further(Instant now) {
-  for (unsigned index = 1; index < streams_; ++index) {
-    auto stream = shared_.network.connect(place_, known_);
-    if (!stream) {
-      HAWSER_LOG(shared_.context.log, kWarn, "stream {} to {} did not open: {}", index, name_,
-                 stream.error().to_string());
-      continue;
-    }
-    auto shake = std::make_unique<Handshake>(*std::move(stream), versions_of(shared_.context.identity),
-                                             shared_.context.authenticator);
-    adopt(index, std::move(shake), now + kHelloPatience);
+  for (unsigned index = 1; index < streams_; ++index) open_further_one(index, now);
+}
+
+void StreamPath::open_further_one(unsigned index, Instant now) {
+  auto stream = shared_.network.connect(place_, known_);
+  if (!stream) {
+    HAWSER_LOG(shared_.context.log, kWarn, "stream {} to {} did not open: {}", index, name_,
+               stream.error().to_string());
+    return;
+  }
+  auto shake = std::make_unique<Handshake>(*std::move(stream), versions_of(shared_.context.identity),
+                                           shared_.context.authenticator);
+  adopt(index, std::move(shake), now + kHelloPatience);
+}
+
+/// The first message of a link, in whichever direction, has its opener open the link's stream.
+void StreamPath::open_link_streams(Instant now) {
+  for (std::uint32_t links = machine_->take_unopened(); links != 0; links &= links - 1) {
+    open_further_one(kStreamsMax + static_cast<unsigned>(std::countr_zero(links)), now);
   }
 }
 

@@ -56,12 +56,15 @@ std::size_t StreamPath::turn_up(Instant now, Share& share) {
   for (unsigned index = 1; index < streams_ && phase_ == Phase::kUp; ++index) {
     if (lanes_[index].shake != nullptr) turn_shake(index, now);
   }
+  if (phase_ == Phase::kUp && has_streams_to_open()) open_link_streams(now);
+  if (phase_ == Phase::kUp && link_lanes_ != nullptr) work += move_links(now, share, true);
   if (phase_ != Phase::kUp) return work + 1;
   const bool small = machine_->take_small();
   if (small) shared_.pace.note_small(now);
   // What a small operation brought is answered first; but not for ever.
   skipped_bulk_ = small && !shared_.events.empty() && !skipped_bulk_;
   if (!skipped_bulk_) work += move_bulk(now, share);
+  if (!skipped_bulk_ && phase_ == Phase::kUp && link_lanes_ != nullptr) work += move_links(now, share, false);
   if (phase_ == Phase::kUp && machine_->has_news()) answer_news(now);
   if (phase_ == Phase::kUp && machine_->awaits_words()) begin_hearing();
   if (phase_ == Phase::kUp && is_held_) watch_opener(now);
@@ -87,6 +90,23 @@ std::size_t StreamPath::move_control(Instant now, Share& share) {
   return sent + acked;
 }
 
+/// Urgent links move as much as stream 0 may, those of bulk have their part in the share of it.
+std::size_t StreamPath::move_links(Instant now, Share& share, bool is_urgent) {
+  std::size_t work = 0;
+  each_link_lane([&](unsigned stream, Lane& lane) {
+    if ((link_of(stream).priority() != Priority::kBulk) != is_urgent || phase_ != Phase::kUp) return;
+    if (lane.shake != nullptr) return turn_shake(stream, now);
+    const std::uint64_t step = is_urgent ? kControlStep : std::min(share.step, share.left);
+    if (step == 0) return;
+    std::size_t moved = send_on(stream, step);
+    if (phase_ == Phase::kUp) moved += receive_on(stream, step);
+    if (!is_urgent) share.left -= std::min<std::uint64_t>(share.left, moved);
+    note_progress(stream, moved, now);
+    work += moved;
+  });
+  return work;
+}
+
 std::size_t StreamPath::move_bulk(Instant now, Share& share) {
   std::size_t work = 0;
   for (unsigned i = 1; i < streams_ && phase_ == Phase::kUp && share.left > 0; ++i) {
@@ -103,12 +123,13 @@ std::size_t StreamPath::move_bulk(Instant now, Share& share) {
 }
 
 void StreamPath::note_progress(unsigned index, std::size_t bytes, Instant now) {
-  if (bytes > 0) lanes_[index].hot_until = now + kHot;
-  lanes_[index].owner.hot = now < lanes_[index].hot_until;
+  Lane& its = lane(index);
+  if (bytes > 0) its.hot_until = now + kHot;
+  its.owner.hot = now < its.hot_until;
 }
 
 std::size_t StreamPath::send_on(unsigned index, std::uint64_t bytes_max) {
-  Lane& lane = lanes_[index];
+  Lane& lane = this->lane(index);
   if (machine_->has_unreleased(index)) machine_->sent(index, 0, lane.released());
   if (lane.owner.blocked && !lane.owner.hot) return 0;
   if (!machine_->fill(index, bytes_max)) return 0;
@@ -129,7 +150,7 @@ std::size_t StreamPath::send_on(unsigned index, std::uint64_t bytes_max) {
 }
 
 std::size_t StreamPath::receive_on(unsigned index, std::uint64_t bytes_max) {
-  Lane& lane = lanes_[index];
+  Lane& lane = this->lane(index);
   if (!(lane.owner.readable || lane.owner.hot) || !machine_->wants(index)) return 0;
   const std::size_t count = machine_->landing(index, shared_.parts, bytes_max);
   const Moved moved = lane.stream->receive({shared_.parts.data(), count});
@@ -258,7 +279,9 @@ std::size_t StreamPath::turn_closing(Instant now) {
   const std::size_t sent = send_last_words();
   if (phase_ != Phase::kClosing) return sent;
   const unsigned bulk = machine_->bulk_messages_out();
-  const bool done = !machine_->has_last_words() && lanes_[0].stream->is_flushed() && lanes_[bulk].stream->is_flushed();
+  bool done = !machine_->has_last_words() && lanes_[0].stream->is_flushed() && lanes_[bulk].stream->is_flushed();
+  each_link_lane(
+      [&done](unsigned, const Lane& lane) { done = done && (lane.stream == nullptr || lane.stream->is_flushed()); });
   if (done || now >= deadline_) {
     go_down(Status(Code::kDisconnected, "this agent closed the path").with_peer(name_), !done);
   }
@@ -269,30 +292,36 @@ std::size_t StreamPath::send_last_words() {
   std::size_t sent = send_on(0, kControlStep);
   const unsigned bulk = machine_->bulk_messages_out();
   if (bulk != 0 && lanes_[bulk].stream != nullptr) sent += send_on(bulk, kControlStep);
+  each_link_lane([&](unsigned stream, const Lane& lane) {
+    if (lane.stream != nullptr) sent += send_on(stream, kControlStep);
+  });
   return sent;
 }
 
 // A peer that goes closes all its streams, and this may be the first whose end is seen. What it said before, its
-// goodbye last, is on stream 0 by now, or behind it on that of bulk messages.
+// goodbye last, is on stream 0 by now, or behind it on those of messages.
 void StreamPath::lose(unsigned index, const Status& why) {
   if (index != 0) hear_last_words(0, kLastWordsSteps);
   if (phase_ == Phase::kUp && machine_->has_news()) {
     if (const ControlNews news = machine_->take_news(); news.bye) take_goodbye(*news.bye);
   }
   if (phase_ == Phase::kUp && machine_->awaits_words()) {
-    lanes_[index].stream->close(true);
-    lanes_[index].stream.reset();
+    lane(index).stream->close(true);
+    lane(index).stream.reset();
     return begin_hearing();
   }
   for (unsigned other = 1; other < streams_; ++other) {
     if (other != index && machine_->may_carry_messages(other)) hear_last_words(other, kLastWordsSteps / kStreamsMax);
   }
+  each_link_lane([&](unsigned other, const Lane&) {
+    if (other != index) hear_last_words(other, kLastWordsSteps / kStreamsMax);
+  });
   if (phase_ == Phase::kUp && !asks_at_.empty() && is_known()) return begin_asking(lost(why));
   go_down(lost(why));  // If it is not down already.
 }
 
 std::size_t StreamPath::hear_last_words(unsigned index, int steps) {
-  Lane& lane = lanes_[index];
+  Lane& lane = this->lane(index);
   std::size_t bytes = 0;
   for (int step = 0; step < steps && (phase_ == Phase::kUp || phase_ == Phase::kHearing); ++step) {
     if (lane.stream == nullptr || !machine_->wants(index)) break;
@@ -328,6 +357,10 @@ std::size_t StreamPath::turn_hearing(Instant now) {
     work += hear_last_words(index, kHearSteps);
     may_come = may_come || lanes_[index].stream != nullptr;
   }
+  each_link_lane([&](unsigned stream, const Lane& lane) {
+    if (phase_ == Phase::kHearing) work += hear_last_words(stream, kHearSteps);
+    may_come = may_come || lane.stream != nullptr;
+  });
   if (phase_ == Phase::kHearing) watch_memory(now);
   if (phase_ != Phase::kHearing || (machine_->awaits_words() && may_come && now < deadline_)) return work;
   take_goodbye(*machine_->take_news(true).bye);

@@ -21,6 +21,7 @@
 #include <hawser/status.h>
 #include <hawser/time.h>
 
+#include "backend/stream/message_order.h"
 #include "base/far_end.h"
 #include "base/id128.h"
 
@@ -88,8 +89,6 @@ class Stream {
   void* owner = nullptr;
 };
 
-/// Most streams of one path.
-inline constexpr unsigned kStreamsMax = 8;
 /// Most parts in one send or receive.
 inline constexpr std::size_t kPartsMax = 1024;
 
@@ -137,6 +136,9 @@ class Network {
     static_cast<void>(stream), static_cast<void>(place);
     return false;
   }
+  /// Whether a stream's bytes wait for those of no other one, and streams are cheap: then links have their own
+  /// (message_order.h). The same at both ends.
+  virtual bool streams_are_apart() const { return false; }
   /// Starts connecting to one candidate. An error is final for this candidate; Scope::kPeer: its host refuses, nobody
   /// listens there.
   virtual Result<std::unique_ptr<Stream>> connect(const std::string& candidate, const Known& known) = 0;

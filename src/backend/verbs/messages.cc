@@ -150,7 +150,7 @@ bool Messages::fits(const QueuePair* pair, std::size_t size) const {
   return pair != nullptr && size <= size_max_ && !free_.empty() && kept_.size() < credits_ && pair->has_message_room();
 }
 
-bool Messages::send(QueuePair* pair, std::uint32_t lane, Path& control, Priority priority,
+bool Messages::send(QueuePair* pair, std::uint32_t lane, Path& control, wire::Link link,
                     std::span<const std::byte> head, std::span<const std::byte> body, Status* fault) {
   if (!replay(control)) return false;
   const std::size_t size = wire::kMessageHeadSize + head.size() + body.size();
@@ -172,7 +172,7 @@ bool Messages::send(QueuePair* pair, std::uint32_t lane, Path& control, Priority
     if (ahead_.size() == kAheadMax) return false;
     head_.assign(numbered.begin(), numbered.end());
     head_.insert(head_.end(), head.begin(), head.end());
-    if (!control.send(priority, head_, body)) return false;
+    if (!control.send(link, head_, body)) return false;
     if (!kept_.empty()) ahead_.push_back(next_);
   }
   ++next_;

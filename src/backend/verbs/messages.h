@@ -56,7 +56,7 @@ class Messages {
 
   // Sending.
   /// `pair` is null while it is not ready. False: no room now. The message was taken also when `fault` is set.
-  bool send(QueuePair* pair, std::uint32_t lane, Path& control, Priority priority, std::span<const std::byte> head,
+  bool send(QueuePair* pair, std::uint32_t lane, Path& control, wire::Link link, std::span<const std::byte> head,
             std::span<const std::byte> body, Status* fault);
   void on_sent(std::uint32_t slot);
   /// The peer has all up to this number. kCorrupt for one that was never given.

@@ -254,13 +254,13 @@ bool VerbsPath::may_use(const KeysInUse& keys) const {
   });
 }
 
-bool VerbsPath::send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) {
+bool VerbsPath::send(wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body) {
   if (state_ != PathState::kUp || !outgoing_.empty()) return false;
-  if (messages_ != nullptr) return send_numbered(priority, head, body);
+  if (messages_ != nullptr) return send_numbered(link, head, body);
   head_.resize(1 + head.size());
   head_[0] = std::byte{wire::kAgentMessage};
   std::ranges::copy(head, head_.begin() + 1);
-  return control_->send(priority, head_, body);
+  return control_->send(link, head_, body);
 }
 
 void VerbsPath::send_outgoing() {

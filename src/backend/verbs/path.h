@@ -62,7 +62,7 @@ class VerbsPath final : public Path, public QueuePairSource {
   Result<Binding*> bind(const RemoteRegionRef& region) override;
   void unbind(std::uint32_t index, std::uint32_t generation) override;
   Submitted submit(std::span<const Chunk> chunks, Instant now) override;
-  bool send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) override;
+  bool send(wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body) override;
   bool carries_arrivals(std::uint64_t chunks) const override {
     return credits_ > 0 && chunks <= proto::kImmediateChunksMax;
   }
@@ -187,7 +187,7 @@ class VerbsPath final : public Path, public QueuePairSource {
 
   // path_messages.cc
   void open_messages();
-  bool send_numbered(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body);
+  bool send_numbered(wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body);
   bool is_first(const Pair& pair) const { return !pairs_.empty() && pairs_[0].get() == &pair; }
   Status make(Pair& pair);
   std::vector<Gid> peer_gids(const Pair& pair) const;

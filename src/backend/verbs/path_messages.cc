@@ -61,11 +61,11 @@ Status VerbsPath::make(Pair& pair) {
   return open_immediates(pair);
 }
 
-bool VerbsPath::send_numbered(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) {
+bool VerbsPath::send_numbered(wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body) {
   Pair* first = pairs_.empty() || !pairs_[0]->machine.is_ready() ? nullptr : pairs_[0].get();
   Status failed;
   const bool taken = messages_->send(first == nullptr ? nullptr : &first->qp, first == nullptr ? 0 : first->lane,
-                                     *control_, priority, head, body, &failed);
+                                     *control_, link, head, body, &failed);
   // The adapter is at fault, not the caller: what was taken is sent again.
   if (!failed.ok()) {
     message_fault_ = failed;

@@ -25,7 +25,7 @@ inline constexpr PlantedBug kPlantedBugs[] = {
      sim::Mode::kStream,
      {"was touched after close said kOk", "brought other bytes than"}},
     {Planted::kLandingNotStopped, "landing_not_stopped", sim::Mode::kStream, {"was touched after close said kOk"}},
-    {Planted::kCancelledReadLands, "cancelled_read_lands", sim::Mode::kStream, {"was touched after transfer"}},
+    {Planted::kCancelledReadLands, "cancelled_read_lands", sim::Mode::kStream, {"was touched"}},
     {Planted::kReleasedEarly,
      "released_early",
      sim::Mode::kStream,

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/shown.h"
 #include "base/try.h"
 
 HAWSER_NAMESPACE_BEGIN
@@ -30,8 +31,8 @@ Channel open_channel(const base::SocketAddress& address, const Trust& trust) {
 
 }  // namespace
 
-AskLink::AskLink(const base::SocketAddress& address, std::string_view question, Trust trust)
-    : address_(address), question_(question), trust_(trust), channel_(open_channel(address, trust)) {
+AskLink::AskLink(const base::SocketAddress& address, std::string_view name, std::string_view question, Trust trust)
+    : address_(address), name_(name), question_(question), trust_(trust), channel_(open_channel(address, trust)) {
   if (fd() < 0) {
     end(base::errno_status("metadata by address: socket", errno));
   } else if (::connect(fd(), address_.get(), address_.size) != 0 && errno != EINPROGRESS) {
@@ -114,7 +115,11 @@ void AskLink::on_welcome(const Frame& welcome) {
   if (welcome.body.size() != 1 + kNonceBytes) {
     return end(Status(Code::kCorrupt, base::format("metadata by address: {} welcomes wrongly", where())));
   }
-  if (channel_.is_secured()) return say(question_, Stage::kAnswer);
+  if (channel_.is_secured()) {
+    if (name_.empty() || channel_.peer_name() == name_) return say(question_, Stage::kAnswer);
+    return end(not_trusted(base::format("agent '{}' answers at {}, not '{}'", base::shown(channel_.peer_name()),
+                                        where(), base::shown(name_))));
+  }
   std::string why;
   const base::FarEnd far_end = trust_.ask(fd(), &why);
   if (far_end == base::FarEnd::kNobody) {

@@ -3,7 +3,7 @@
 // AskLink: one question over one connection to an agent's metadata listener, without waiting. The question is sent
 // once the listener has welcomed it and is trusted: it may hold keys.
 //
-// Thread rule: confined. Lifetime: the question's bytes outlive it.
+// Thread rule: confined. Lifetime: the name's and the question's bytes outlive it.
 
 #include <cstddef>
 #include <optional>
@@ -22,8 +22,8 @@ namespace compat {
 
 class AskLink {
  public:
-  /// Begins to connect. `question` is an encoded frame.
-  AskLink(const base::SocketAddress& address, std::string_view question, Trust trust);
+  /// Begins to connect. `question` is an encoded frame. `name`: of the agent that has to answer; empty: any.
+  AskLink(const base::SocketAddress& address, std::string_view name, std::string_view question, Trust trust);
   AskLink(const AskLink&) = delete;
   AskLink& operator=(const AskLink&) = delete;
 
@@ -54,7 +54,7 @@ class AskLink {
   std::string where() const { return base::to_string(address_); }
 
   const base::SocketAddress address_;
-  const std::string_view question_;
+  const std::string_view name_, question_;
   const Trust trust_;
   Channel channel_;
   Stage stage_ = Stage::kConnecting;

@@ -126,7 +126,7 @@ bool Asks::step(One& one, bool is_ready, Instant at) {
     if (must_wait(one)) return false;
     if (one.deadline == Instant::max()) one.deadline = at + kAskTime;
     if (at < one.retry_at && at < one.deadline) return false;
-    if (at < one.deadline) one.link.emplace(one.job.address, one.question, trust_);
+    if (at < one.deadline) one.link.emplace(one.job.address, one.job.name, one.question, trust_);
   } else if (is_ready) {
     one.link->move_on();
   }

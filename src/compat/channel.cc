@@ -3,17 +3,21 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <utility>
 
 #include "base/address.h"
 #include "base/bytes.h"
+#include "base/shown.h"
 #include "base/try.h"
 
 HAWSER_NAMESPACE_BEGIN
 namespace compat {
 namespace {
+
+constexpr std::size_t kRefusalHead = 3, kReasonMax = 1024;
 
 bool is_passing(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
@@ -38,24 +42,33 @@ Channel::Channel(base::Fd fd, IdentityDesk& desk, identity::Speaker self)
 
 short Channel::events(bool has_to_say) const {
   if (!is_secured()) return has_to_say ? POLLOUT : POLLIN;
-  const bool may_speak = is_proven_ || !denied_.ok();
-  const bool waits_for_room = may_speak && has_to_say;  // Then what comes may wait, too.
+  const bool waits_for_room = is_proven_ && has_to_say;  // Then what comes may wait, too.
   return static_cast<short>((waits_for_room ? 0 : POLLIN) | (has_unsent() || waits_for_room ? POLLOUT : 0));
+}
+
+std::string_view Channel::peer_name() const {
+  return is_secured() && is_proven_ ? std::string_view(greeting_).substr(1, static_cast<unsigned char>(greeting_[0]))
+                                    : std::string_view();
 }
 
 Result<std::size_t> Channel::receive(std::span<char> to) {
   if (!is_secured()) return receive_plain(to);
-  HAWSER_TRY(failed_);
-  HAWSER_TRY(pump_in());
-  const Status advanced = advance();
-  const Status sent = pump_out();  // An alert, too.
-  HAWSER_TRY(advanced);
-  HAWSER_TRY(sent);
+  HAWSER_TRY(move());
   if (!is_proven_) return std::size_t{0};
   const iovec part = part_of(to);
   HAWSER_TRY_ASSIGN(const std::size_t count, session_->read({&part, 1}));
   if (count == 0 && session_->is_done()) return closed();
   return count;
+}
+
+/// Whatever can go on of the handshake, the greetings, and the bytes of the socket. A refusal goes out, too.
+Status Channel::move() {
+  if (session_ == nullptr) return failed_;
+  Status status = failed_;
+  if (status.ok()) status = pump_in();
+  if (status.ok()) status = advance();
+  const Status sent = pump_out();  // An alert, too.
+  return status.ok() ? sent : status;
 }
 
 Result<std::size_t> Channel::receive_plain(std::span<char> to) {
@@ -69,14 +82,9 @@ Result<std::size_t> Channel::receive_plain(std::span<char> to) {
 
 Result<std::size_t> Channel::send(std::string_view what) {
   if (!is_secured()) return send_plain(what);
-  HAWSER_TRY(failed_);
-  if (!is_proven_ && denied_.ok()) {
-    HAWSER_TRY(pump_in());
-    HAWSER_TRY(advance());
-  }
+  if (!is_proven_) HAWSER_TRY(move());
   HAWSER_TRY(pump_out());
-  const bool may_speak = is_proven_ || !denied_.ok();
-  if (!may_speak || !session_->to_send().empty()) return std::size_t{0};
+  if (!is_proven_ || !session_->to_send().empty()) return std::size_t{0};
   const iovec part = part_of(what);
   HAWSER_TRY_ASSIGN(const std::size_t count, session_->write({&part, 1}));
   HAWSER_TRY(pump_out());
@@ -117,32 +125,49 @@ Status Channel::pump_out() {
   return {};
 }
 
-/// The handshake, and then both greetings.
+/// The handshake, and then both greetings, the opener's first.
 Status Channel::advance() {
-  if (is_proven_ || !denied_.ok()) return denied_;
+  if (is_proven_) return {};
   if (!session_->is_up()) HAWSER_TRY(session_->handshake());
   if (!session_->is_up()) return {};
-  if (!std::exchange(has_greeted_, true)) HAWSER_TRY(greet());
+  if (self_ == identity::Speaker::kOpener && !std::exchange(has_greeted_, true)) HAWSER_TRY(greet());
   return hear_greeting();
 }
 
-Status Channel::greet() {
-  HAWSER_TRY_ASSIGN(const std::string greeting, desk_->greet(self_, session_->binding()));
-  const iovec part = part_of(std::string_view(greeting));
+Status Channel::say(std::string_view words) {
+  const iovec part = part_of(words);
   HAWSER_TRY_ASSIGN(const std::size_t taken, session_->write({&part, 1}));
-  if (taken == greeting.size()) return {};
+  if (taken == words.size()) return {};
   return Status(Code::kFailed, "a greeting is larger than what one end may have under way");
+}
+
+Status Channel::greet() {
+  HAWSER_TRY_ASSIGN(const std::string proof, desk_->prove(self_, session_->binding()));
+  return say(static_cast<char>(desk_->name().size()) + desk_->name() + proof);
+}
+
+void Channel::refuse() {
+  const std::string text = failed_.to_string().substr(0, kReasonMax);
+  const auto size = static_cast<unsigned>(text.size());
+  static_cast<void>(say(std::string{'\0', static_cast<char>(size & 0xff), static_cast<char>(size >> 8)} + text));
 }
 
 /// As far as what came tells it.
 Result<std::size_t> Channel::greeting_size() const {
   if (greeting_.empty()) return std::size_t{1};
-  const std::size_t name = static_cast<unsigned char>(greeting_[0]), head = 1 + name + identity::kProofHead;
-  if (name == 0) return Status(Code::kCorrupt, "the far end says no name");
+  const auto byte = [this](std::size_t at) { return std::size_t{static_cast<unsigned char>(greeting_[at])}; };
+  if (byte(0) == 0) {
+    if (self_ == identity::Speaker::kAcceptor) return Status(Code::kCorrupt, "the far end says no name");
+    if (greeting_.size() < kRefusalHead) return kRefusalHead;
+    const std::size_t size = byte(1) | byte(2) << 8;
+    if (size > kReasonMax) return Status(Code::kCorrupt, "the far end refuses with too many words");
+    return kRefusalHead + size;
+  }
+  const std::size_t head = 1 + byte(0) + identity::kProofHead;
   if (greeting_.size() < head) return head;
-  const std::span<const std::byte> proof = base::as_bytes(greeting_).subspan(1 + name);
+  const std::span<const std::byte> proof = base::as_bytes(greeting_).subspan(1 + byte(0));
   HAWSER_TRY_ASSIGN(const std::size_t size, identity::proof_size(proof.first<identity::kProofHead>()));
-  return 1 + name + size;
+  return 1 + byte(0) + size;
 }
 
 Status Channel::hear_greeting() {
@@ -157,9 +182,16 @@ Status Channel::hear_greeting() {
   }
   const std::size_t name = static_cast<unsigned char>(greeting_[0]);
   const std::string_view said = greeting_;
-  denied_ = desk_->check(other(self_), session_->binding(), said.substr(1, name), said.substr(1 + name));
-  is_proven_ = denied_.ok();
-  return denied_;
+  if (name == 0) {
+    return failed_ = Status(Code::kDenied, "it refuses: " + base::shown(said.substr(kRefusalHead), kReasonMax));
+  }
+  failed_ = desk_->check(other(self_), session_->binding(), said.substr(1, name), said.substr(1 + name));
+  const bool is_acceptor = self_ == identity::Speaker::kAcceptor;
+  if (!failed_.ok() && is_acceptor) refuse();
+  HAWSER_TRY(failed_);
+  if (is_acceptor) HAWSER_TRY(greet());
+  is_proven_ = true;
+  return {};
 }
 
 }  // namespace compat

@@ -1,7 +1,11 @@
 #pragma once
 
 // Channel: the bytes of one connection of the exchange by address, without waiting. Either in clear, or under TLS: then
-// both ends prove their identities first (compat/identity_desk.h), and what is to be sent waits for that.
+// both ends prove their identities first (compat/identity_desk.h), and what is to be sent waits for that. The opener
+// goes first: an acceptor signs nothing, and tells nobody who it is, before it knows who asks.
+//
+//   greeting = size:u8 of the name (1 to 255), name, proof (identity/proof.h)
+//   refusal  = 0:u8, size:u16, text: what an acceptor says instead, and the last thing
 //
 // Thread rule: confined. Lifetime: the desk outlives it.
 
@@ -37,19 +41,27 @@ class Channel {
   /// What was taken is not all on its way yet.
   bool has_unsent() const { return session_ != nullptr && !session_->to_send().empty(); }
 
-  /// Fills a prefix of `to`; 0: nothing is there now. Errors: kDisconnected (the far end has closed it), kDenied (it
-  /// has not proven who it is: it can still be told so), kCorrupt.
+  /// Both ends have proven who they are.
+  bool is_proven() const { return is_proven_; }
+  /// The agent that the far end has proven to be. Empty before that, and in clear.
+  std::string_view peer_name() const;
+
+  /// Fills a prefix of `to`; 0: nothing is there now. Errors: kDisconnected (the far end has closed it), kDenied (one
+  /// end has not let the other in; an acceptor's refusal may still be unsent), kCorrupt.
   Result<std::size_t> receive(std::span<char> to);
-  /// Takes a prefix of `what`; 0: nothing now. Errors: kDisconnected, kCorrupt.
+  /// Takes a prefix of `what`; 0: nothing now. Errors: as `receive`.
   Result<std::size_t> send(std::string_view what);
 
  private:
   Result<std::size_t> receive_plain(std::span<char> to);
   Result<std::size_t> send_plain(std::string_view what);
+  Status move();
   Status pump_in();
   Status pump_out();
   Status advance();
+  Status say(std::string_view words);
   Status greet();
+  void refuse();
   Status hear_greeting();
   Result<std::size_t> greeting_size() const;
 
@@ -57,8 +69,7 @@ class Channel {
   IdentityDesk* desk_ = nullptr;
   identity::Speaker self_ = identity::Speaker::kOpener;
   std::unique_ptr<tls::Session> session_;
-  Status failed_;         ///< It could not be opened,
-  Status denied_;         ///< or the far end is not let in.
+  Status failed_;         ///< It could not be opened, or one end is not let in.
   std::string greeting_;  ///< The far end's, as far as it came.
   bool has_greeted_ = false, is_proven_ = false, has_heard_ = false;
 };

@@ -28,6 +28,14 @@ std::string label_of(const OptArgs* opt) {
   return opt == nullptr || opt->metadata_label.empty() ? std::string(kLabel) : opt->metadata_label;
 }
 
+/// Whoever speaks for one agent gives no metadata of another one.
+Status check_agent(std::string_view metadata, std::string_view name) {
+  HAWSER_TRY_ASSIGN(const Blob blob, decode_blob(metadata));
+  if (blob.agent == name) return {};
+  return Status(Code::kInvalid,
+                base::format("it is metadata of agent '{}', not of '{}'", base::shown(blob.agent), base::shown(name)));
+}
+
 }  // namespace
 
 /// Names may hold '/': keys of "a/b" lie among those of "a", and only what they hold tells whose they are. What a later
@@ -218,6 +226,7 @@ Frame Exchange::answer(const Frame& frame) {
   };
   switch (frame.kind) {
     case Frame::Kind::kLoad: {
+      if (const Status bad = check_agent(frame.body, frame.name); !bad.ok()) return refused(bad);
       const Result<std::string> name = links_.load(frame.body, {}, [] { return true; });  // It was sent, not fetched.
       return name ? Frame{.kind = Frame::Kind::kDone} : refused(name.status());
     }
@@ -310,7 +319,9 @@ bool Exchange::follow(const Job& job) {
 
 void Exchange::run_answer(const Job& job) {
   Status failure = job.failure;
-  if (failure.ok() && !job.name.empty() && !job.body.empty()) failure = load(job.body, {}).status();
+  const bool has_metadata = failure.ok() && !job.name.empty() && !job.body.empty();
+  if (has_metadata) failure = check_agent(job.body, job.name);
+  if (has_metadata && failure.ok()) failure = load(job.body, {}).status();
   if (failure.ok() || failure.code() == Code::kCancelled) return;
   warn(base::format("{} ({}): {}", job.call, base::to_string(job.address), failure.to_string()));
 }

@@ -40,12 +40,10 @@ Result<std::unique_ptr<tls::Session>> IdentityDesk::open_session(tls::End end) c
   return tls::Session::open(credentials_, end);
 }
 
-Result<std::string> IdentityDesk::greet(identity::Speaker self, const tls::Session::Binding& binding) {
+Result<std::string> IdentityDesk::prove(identity::Speaker self, const tls::Session::Binding& binding) {
   const base::MutexLock lock(mutex_);
   authenticator_->look(now());
-  HAWSER_TRY_ASSIGN(const std::string proof,
-                    authenticator_->prove(self, identity::Occasion::kOpening, transcript_of(binding, name_)));
-  return static_cast<char>(name_.size()) + name_ + proof;
+  return authenticator_->prove(self, identity::Occasion::kOpening, transcript_of(binding, name_));
 }
 
 Status IdentityDesk::check(identity::Speaker speaker, const tls::Session::Binding& binding, std::string_view name,

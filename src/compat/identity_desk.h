@@ -3,8 +3,6 @@
 // IdentityDesk: an agent's identity as its exchange of metadata by address uses it: under TLS each end says its agent's
 // name, and proves that its certificate allows that name.
 //
-// Greeting, the first that either end says: size:u8 of the name, name, proof (identity/proof.h).
-//
 // Thread rule: thread-safe. Files are read within `greet` and `check`, as Authenticator does.
 
 #include <memory>
@@ -29,8 +27,9 @@ class IdentityDesk {
   static Result<std::unique_ptr<IdentityDesk>> open(identity::Authenticator::Options options, const base::Logger& log);
 
   Result<std::unique_ptr<tls::Session>> open_session(tls::End end) const;
-  /// What this end says on a session with that binding.
-  Result<std::string> greet(identity::Speaker self, const tls::Session::Binding& binding);
+  const std::string& name() const { return name_; }
+  /// This end's proof on a session with that binding.
+  Result<std::string> prove(identity::Speaker self, const tls::Session::Binding& binding);
   /// kDenied: the far end did not prove that it may speak for the agent `name`, and why. kCorrupt.
   Status check(identity::Speaker speaker, const tls::Session::Binding& binding, std::string_view name,
                std::string_view proof);

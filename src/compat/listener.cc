@@ -16,8 +16,9 @@ HAWSER_NAMESPACE_BEGIN
 namespace compat {
 namespace {
 
-/// So long a connection keeps its place whoever else comes: one that means well has asked by then.
-constexpr Duration kKeptTime = std::chrono::milliseconds(20);
+/// Connections under TLS of one address that have not proven who they are. One more, and the oldest gives way: so who
+/// floods from one address keeps nobody else out.
+constexpr std::size_t kUnprovenOfAddress = 16;
 constexpr Duration kShortagePause = std::chrono::milliseconds(50);
 constexpr int kAcceptsMax = 16;  ///< In one turn.
 
@@ -25,6 +26,12 @@ constexpr int kAcceptsMax = 16;  ///< In one turn.
 void turn_away(int fd, const std::string& why) {
   const std::string answer = encode_frame({.kind = Frame::Kind::kRefused, .body = not_trusted(why).to_string()});
   (void)::send(fd, answer.data(), answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+bool is_same_host(base::SocketAddress one, base::SocketAddress other) {
+  one.set_port(0);
+  other.set_port(0);
+  return base::to_string(one) == base::to_string(other);
 }
 
 bool is_shortage(int error) { return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM; }
@@ -98,7 +105,7 @@ void Listener::run() {
 const ServedLink* Listener::victim(Instant at) const {
   const ServedLink* asking = nullptr;
   for (const auto& link : links_) {
-    if (!link->is_asking() || at < link->opened() + kKeptTime) continue;
+    if (!link->is_asking() || at < link->kept_until()) continue;
     if (link->is_silent()) return link.get();
     if (asking == nullptr) asking = link.get();
   }
@@ -109,14 +116,14 @@ Instant Listener::accepts_at(Instant at) const {
   Instant free = Instant::max();
   if (links_.size() < kLinksMax || victim(at) != nullptr) free = at;
   for (const auto& link : links_) {
-    if (free != at && link->is_asking()) free = std::min(free, link->opened() + kKeptTime);
+    if (free != at && link->is_asking()) free = std::min(free, link->kept_until());
   }
   return std::max(free, accept_after_);
 }
 
 void Listener::accept_some(Instant at) {
   for (int i = 0; i < kAcceptsMax; ++i) {
-    const ServedLink* const gone = links_.size() < kLinksMax ? nullptr : victim(at);
+    const ServedLink* gone = links_.size() < kLinksMax ? nullptr : victim(at);
     if (links_.size() >= kLinksMax && gone == nullptr) return;
     base::SocketAddress address;
     address.size = sizeof address.storage;
@@ -135,16 +142,28 @@ void Listener::accept_some(Instant at) {
       tell(base::to_string(address), not_trusted(why));
       continue;
     }
+    if (const ServedLink* const its = is_secured ? too_many_of(address) : nullptr) gone = its;
     if (gone != nullptr) std::erase_if(links_, [gone](const auto& link) { return link.get() == gone; });
     Channel channel =
         is_secured ? Channel(std::move(fd), *trust_.desk, identity::Speaker::kAcceptor) : Channel(std::move(fd));
-    links_.push_back(std::make_unique<ServedLink>(std::move(channel), base::to_string(address), at, is_known, trust_));
+    links_.push_back(std::make_unique<ServedLink>(std::move(channel), address, at, is_known, trust_));
   }
+}
+
+/// The oldest of its unproven connections, if it has as many as it may.
+const ServedLink* Listener::too_many_of(const base::SocketAddress& address) const {
+  const ServedLink* oldest = nullptr;
+  std::size_t count = 0;
+  for (const auto& link : links_) {
+    if (!link->is_unproven() || !is_same_host(link->address(), address)) continue;
+    if (count++ == 0) oldest = link.get();
+  }
+  return count < kUnprovenOfAddress ? nullptr : oldest;
 }
 
 bool Listener::move_on(ServedLink& link) {
   const bool goes_on = link.move_on(answer_);
-  if (const Status why = link.take_refusal(); !why.ok()) tell(link.address(), why);
+  if (const Status why = link.take_refusal(); !why.ok()) tell(base::to_string(link.address()), why);
   return goes_on;
 }
 

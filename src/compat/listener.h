@@ -7,7 +7,7 @@
 // (compat/trust.h), before the listener reads a question.
 //
 // When all places are taken, a connection that has not asked yet gives way to a new one, silent ones first: nobody
-// keeps others out by connecting.
+// keeps others out by connecting. Under TLS an address has a few places for connections that have proven nothing.
 //
 // Thread rule: a thread of its own calls `answer`. Lifetime: that thread ends with the Listener.
 
@@ -55,6 +55,7 @@ class Listener {
   /// When it may accept again; max: only after something else has happened.
   Instant accepts_at(Instant now) const;
   void accept_some(Instant now);
+  const ServedLink* too_many_of(const base::SocketAddress& address) const;
   void tell(const std::string& address, const Status& why);
   bool move_on(ServedLink& link);
   /// Which of them gives way next; null: none may.

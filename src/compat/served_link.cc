@@ -8,6 +8,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/format.h"
+#include "base/shown.h"
 #include "base/try.h"
 
 HAWSER_NAMESPACE_BEGIN
@@ -15,8 +17,6 @@ namespace compat {
 namespace {
 
 constexpr std::size_t kServedPiece = 65536;
-
-Frame refused(const Status& status) { return {.kind = Frame::Kind::kRefused, .body = status.to_string()}; }
 
 constexpr std::size_t kProofBytes = kNonceBytes + kVouchBytes;
 
@@ -32,30 +32,33 @@ Status check_head(const FrameHead& head, bool is_known) {
 
 }  // namespace
 
-ServedLink::ServedLink(Channel channel, std::string address, Instant now, bool is_known, const Trust& trust)
-    : channel_(std::move(channel)), address_(std::move(address)), opened_(now), trust_(trust), is_known_(is_known) {
+ServedLink::ServedLink(Channel channel, const base::SocketAddress& address, Instant now, bool is_known,
+                       const Trust& trust)
+    : channel_(std::move(channel)), address_(address), opened_(now), trust_(trust), is_known_(is_known) {
   say({.kind = Frame::Kind::kWelcome, .body = std::string(1, is_known ? '\0' : '\1') + nonce_});
 }
 
 bool ServedLink::move_on(const Answer& answer) { return saying_.empty() ? receive(answer) : send(); }
 
-/// Its last word, if the far end is there to hear it.
-void ServedLink::refuse(const Status& why) {
+/// The asker is not let in.
+Frame ServedLink::last_word(const Status& why) {
   refusal_ = why;
   is_answering_ = true;
-  say(refused(why));
-  std::string().swap(received_);
+  return {.kind = Frame::Kind::kRefused, .body = why.to_string()};
 }
 
-/// True: it has still to be told.
+/// True: the asker has still to be told.
 bool ServedLink::on_failure(const Status& why) {
-  if (why.code() == Code::kDisconnected) return false;
-  if (why.code() != Code::kDenied || is_answering_) {
-    refusal_ = why;
-    return false;
-  }
-  refuse(why);
-  return true;
+  const bool is_first = refusal_.ok() && !is_answering_;
+  if (is_first && why.code() != Code::kDisconnected) refusal_ = why;
+  is_answering_ = true;
+  std::string().swap(saying_);
+  return why.code() == Code::kDenied && channel_.has_unsent();
+}
+
+Instant ServedLink::kept_until() const {
+  constexpr Duration kNear = std::chrono::milliseconds(20), kUnderTls = std::chrono::seconds(1);
+  return opened_ + (channel_.is_secured() ? kUnderTls : kNear);
 }
 
 void ServedLink::say(const Frame& frame) {
@@ -84,21 +87,27 @@ void ServedLink::take(std::string_view bytes, const Answer& answer) {
   const std::optional<FrameHead> head = head_of(received_);
   if (status.ok() && head) status = check_head(*head, is_known_);
   if (status.ok() && !*frame) return;
-  if (!status.ok()) return refuse(status);
-  say(on_frame(**frame, answer));
+  say(status.ok() ? on_frame(**frame, answer) : last_word(status));
   std::string().swap(received_);
 }
 
 Frame ServedLink::on_frame(const Frame& frame, const Answer& answer) {
   if (frame.kind == Frame::Kind::kProve) {
     Result<Frame> proven = on_proof(frame);
-    is_answering_ = !proven;
     is_known_ = is_known_ || proven;
-    if (!proven) refusal_ = proven.error();
-    return proven ? *std::move(proven) : refused(proven.error());
+    return proven ? *std::move(proven) : last_word(proven.error());
   }
+  if (const Status status = check_name(frame); !status.ok()) return last_word(status);
   is_answering_ = true;
   return answer(frame);
+}
+
+/// An agent changes what is known of itself alone.
+Status ServedLink::check_name(const Frame& frame) const {
+  const bool changes = frame.kind == Frame::Kind::kLoad || frame.kind == Frame::Kind::kInvalidate;
+  if (!changes || !channel_.is_secured() || frame.name == channel_.peer_name()) return {};
+  return not_trusted(base::format("the asker has proven to be agent '{}', and speaks for '{}'",
+                                  base::shown(channel_.peer_name()), base::shown(frame.name)));
 }
 
 Result<Frame> ServedLink::on_proof(const Frame& proof) {

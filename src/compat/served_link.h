@@ -26,17 +26,21 @@ inline constexpr Duration kSilentTime = std::chrono::seconds(2);  ///< Of that, 
 class ServedLink {
  public:
   using Answer = std::function<Frame(const Frame&)>;
-  /// `is_known`: the asker may ask. Else it has to prove itself.
-  /// `address`: the asker's, for people.
-  ServedLink(Channel channel, std::string address, Instant now, bool is_known, const Trust& trust);
+  /// `is_known`: the asker may ask, once the channel lets it speak. Else it has to prove itself.
+  ServedLink(Channel channel, const base::SocketAddress& address, Instant now, bool is_known, const Trust& trust);
 
   int fd() const { return channel_.fd(); }
   /// What to poll for.
   short events() const { return channel_.events(!saying_.empty()); }
-  const std::string& address() const { return address_; }
+  /// The asker's.
+  const base::SocketAddress& address() const { return address_; }
   Instant opened() const { return opened_; }
   /// When its time is over.
   Instant end() const { return opened_ + (is_silent() ? kSilentTime : kLinkTime); }
+  /// So long it keeps its place, whoever else comes: one that means well has asked by then.
+  Instant kept_until() const;
+  /// It is under TLS, and the asker has not proven yet who it is.
+  bool is_unproven() const { return channel_.is_secured() && !channel_.is_proven(); }
   /// Nothing came on it yet.
   bool is_silent() const { return !channel_.has_heard(); }
   /// Its question is not whole yet.
@@ -52,13 +56,14 @@ class ServedLink {
   void take(std::string_view bytes, const Answer& answer);
   bool send();
   bool on_failure(const Status& why);
-  void refuse(const Status& why);
+  Frame last_word(const Status& why);
+  Status check_name(const Frame& frame) const;
   Frame on_frame(const Frame& frame, const Answer& answer);
   Result<Frame> on_proof(const Frame& proof);
   void say(const Frame& frame);
 
   Channel channel_;
-  const std::string address_;
+  const base::SocketAddress address_;
   const Instant opened_;
   const Trust trust_;
   const std::string nonce_ = fresh_nonce();

@@ -6,7 +6,9 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <atomic>
+#include <cerrno>
 #include <future>
 #include <memory>
 #include <string>
@@ -58,17 +60,20 @@ class Pair {
                       })
                       .value()) {}
 
-  Result<Frame> ask(Trust trust, const std::string& body = "keys") {
+  /// `about`: the agent that the question names. `from`: the agent that has to answer.
+  Result<Frame> ask(Trust trust, const std::string& body = "keys", const std::string& about = "here",
+                    const std::string& from = {}) {
     std::promise<Result<Frame>> answer;
     auto asks = Asks::open(trust, [&](const AskJob&, Result<Frame> its) { answer.set_value(std::move(its)); }).value();
     EXPECT_TRUE(asks->add({.call = "ask",
-                           .frame = {.kind = Frame::Kind::kLoad, .name = "n", .body = body},
+                           .name = from,
+                           .frame = {.kind = Frame::Kind::kLoad, .name = about, .body = body},
                            .address = base::numeric_address({"127.0.0.1", listener_->port()}).value()})
                     .ok());
     return answer.get_future().get();
   }
-  std::string denied(Trust trust) {
-    const Result<Frame> answer = ask(trust);
+  std::string denied(Trust trust, const std::string& about = "here", const std::string& from = {}) {
+    const Result<Frame> answer = ask(trust, "keys", about, from);
     if (!answer) return answer.error().code() == Code::kDenied ? answer.error().to_string() : "another code";
     return answer->kind == Frame::Kind::kRefused ? answer->body : "it was let in";
   }
@@ -210,6 +215,65 @@ TEST_F(TrialsExchangeIdentity, AnotherAuthoritysIdentityIsRefusedAtEitherEnd) {
   EXPECT_THAT(pair.refusal(), testing::AllOf(testing::HasSubstr("127.0.0.1:"), testing::HasSubstr("authorit")));
   EXPECT_THAT(others.denied(far(here_)), testing::HasSubstr("authorit")) << "the asker looks at the listener's, too";
   EXPECT_EQ(others.asked(), 0);
+}
+
+TEST_F(TrialsExchangeIdentity, AnAgentSpeaksForItselfAlone) {
+  Pair pair(far(there_));
+  EXPECT_THAT(pair.denied(far(here_), "another"), testing::HasSubstr("agent 'here', and speaks for 'another'"));
+  EXPECT_EQ(pair.refusals(), 1u);
+  EXPECT_THAT(pair.denied(far(here_), "here", "another"), testing::HasSubstr("agent 'there' answers at"));
+  EXPECT_EQ(pair.asked(), 0);
+  EXPECT_TRUE(is_done(pair.ask(far(here_), "keys", "here", "there")));
+}
+
+base::Fd connect_from(const std::string& source, std::uint16_t port) {
+  base::Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const auto own = base::numeric_address({source, 0}).value(), its = base::numeric_address({"127.0.0.1", port}).value();
+  EXPECT_EQ(::bind(fd.get(), own.get(), own.size), 0);
+  EXPECT_EQ(::connect(fd.get(), its.get(), its.size), 0);
+  return fd;
+}
+
+// Whoever goes through TLS and proves nothing learns nothing, not even who listens there.
+TEST_F(TrialsExchangeIdentity, AStrangerUnderTlsIsToldNothing) {
+  Pair pair(far(there_));
+  const base::Fd fd = connect_from("127.0.0.1", pair.port());
+  const auto session = here_->open_session(tls::End::kOpener).value();
+  const auto until = Clock::steady().now() + 1s;
+  std::string heard;
+  const timeval patience = {.tv_sec = 0, .tv_usec = 100'000};
+  ASSERT_EQ(::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
+  while (Clock::steady().now() < until) {
+    ASSERT_TRUE(session->is_up() || session->handshake().ok());
+    const auto bytes = session->to_send();
+    if (!bytes.empty()) session->sent(static_cast<std::size_t>(::send(fd.get(), bytes.data(), bytes.size(), 0)));
+    const auto room = session->room();
+    if (const ssize_t count = ::recv(fd.get(), room.data(), room.size(), 0); count > 0) {
+      session->came(static_cast<std::size_t>(count));
+    }
+    std::array<char, 64> piece;
+    const iovec part = {.iov_base = piece.data(), .iov_len = piece.size()};
+    if (session->is_up()) heard.append(piece.data(), session->read({&part, 1}).value());
+  }
+  EXPECT_TRUE(session->is_up());
+  EXPECT_EQ(heard, "");
+}
+
+TEST_F(TrialsExchangeIdentity, AFloodFromOneAddressTakesFewPlaces) {
+  constexpr std::size_t kFew = 16, kMany = 60;
+  Pair pair(far(there_));
+  std::vector<base::Fd> flood;
+  for (std::size_t i = 0; i < kMany; ++i) {
+    flood.push_back(connect_from("127.0.0.2", pair.port()));
+    ASSERT_EQ(::send(flood.back().get(), "\x16", 1, MSG_NOSIGNAL), 1);
+  }
+  EXPECT_TRUE(is_done(pair.ask(far(here_)))) << "of another address";
+  std::size_t open = 0;
+  for (const base::Fd& fd : flood) {
+    char byte = 0;
+    open += ::recv(fd.get(), &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN ? 1 : 0;
+  }
+  EXPECT_EQ(open, kFew);
 }
 
 TEST_F(TrialsExchangeIdentity, ANameThatTheIdentityDoesNotAllowOpensNoDesk) {

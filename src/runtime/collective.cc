@@ -469,7 +469,7 @@ bool Collective::read_some(std::span<const schedule::Step> steps, std::uint64_t*
 
 void Collective::go_on_later() {
   is_waiting_ = true;
-  if (turn_) room->note_messages();  // Whoever looks at boards lets the lane turn.
+  if (turn_) room->note_messages();  // A thread that looks at boards turns the lane then.
   mailbox->run_later([this, keep = self](Instant now) {
     is_waiting_ = false;
     go_on(now);

@@ -47,10 +47,10 @@
 namespace hawser::runtime {
 
 inline constexpr std::size_t kEagerMax = wire::kRuntimeBodyMax;
-inline constexpr std::size_t kEagerWindow = std::size_t{4}
-                                            << 20;     ///< Of one sender and class, bytes that wait unwanted.
-inline constexpr std::size_t kEagerMessages = 16'384;  ///< The same as a number.
-inline constexpr std::size_t kAsksMax = 65'536;        ///< Of one sender, not granted yet.
+/// A rank keeps so many bytes that nobody wants yet of each sender and class,
+inline constexpr std::size_t kEagerWindow = std::size_t{4} << 20;
+inline constexpr std::size_t kEagerMessages = 16'384;                   ///< and so many messages.
+inline constexpr std::size_t kAsksMax = 65'536;                         ///< Of one sender, not granted yet.
 inline constexpr std::uint64_t kOwnBufferMax = std::uint64_t{1} << 30;  ///< Made for a receive without a buffer.
 inline constexpr std::size_t kOperationsMax = std::size_t{1} << 20;     ///< Sends and receives of one rank under way.
 inline constexpr std::size_t kFetchPart = 256 * 1024;                   ///< Read of one message in one go.
@@ -194,7 +194,7 @@ class Mailbox final : public agent::Service {
     base::IntrusiveList<Send, &Send::hook> line;      ///< To be announced, in order.
     base::IntrusiveList<Send, &Send::hook> streams;   ///< Granted: their bytes go out in turns.
     std::size_t eager_bytes = 0, eager_messages = 0;  ///< Sent, and not freed by the peer yet.
-    std::size_t kept_bytes = 0, kept_messages = 0;    ///< Of the peer's, that nobody wants yet.
+    std::size_t kept_bytes = 0, kept_messages = 0;    ///< The peer sent them, and nobody wants them yet.
     std::size_t freed_bytes = 0, freed_messages = 0;  ///< The peer has to be told.
     std::list<Word> last_words;                       ///< They go behind what is in line.
     std::uint64_t last_heard = 0;                     ///< The peer's last words that came in this class.

@@ -51,7 +51,7 @@ class MappedCall {
   void write_letter();
   std::span<const std::byte> own_letter() const { return own_; }
   std::span<std::byte> letters() { return letters_; }
-  /// The same exchange as one collective of the mates on boards: of bytes, from `own_letter` to `letters`.
+  /// How the mates exchange letters on boards: an all_gather of bytes from `own_letter` to `letters`.
   schedule::Call exchange_on_boards() const;
   /// Once all letters are there. True: all mates go by `schedule`.
   Result<bool> decide();

@@ -260,7 +260,7 @@ double cost_of(const Work& work, double element_bytes, const CostModel& model) {
 
 /// A rank writes its own bytes and reads those of all others, or of a reduce-scatter its share of them.
 double cost_of_boards(const Call& call, const CostModel& model) {
-  constexpr double kInCaches = 0.5;  // Of the time for a byte of large memory.
+  constexpr double kInCaches = 0.5;  // A byte of a board is in caches: it takes half as long as one of large memory.
   double moved = 0;
   for (std::uint32_t rank = 0; rank < call.size; ++rank) moved += static_cast<double>(bytes_on_board(call, rank));
   const bool combines = call.operation == Operation::kReduce || call.operation == Operation::kAllReduce ||

@@ -79,7 +79,7 @@ inline constexpr std::size_t kAlgorithms = 13;
 inline constexpr std::uint64_t kBoardBytesMax = 64 * 1024;
 /// The most that all ranks can write there for one. Each reads it at once.
 inline constexpr std::uint64_t kBoardsBytesMax = 1 << 20;
-/// The same on several hosts, where messages between them take most of the time.
+/// The most that a rank can write there if there are several hosts. Messages between them take most of the time then.
 inline constexpr std::uint64_t kBoardBytesInHostsMax = 4 * 1024;
 inline constexpr std::uint32_t kBoardRanksMax = 64;  ///< Each reads the board of each.
 std::string_view to_string(Algorithm algorithm);
@@ -93,7 +93,7 @@ struct Choice {
 std::vector<Choice> choices(const Call& call, const CostModel& model);
 /// The first of the choices.
 Algorithm cheapest(const Call& call, const CostModel& model);
-/// Boards can do it, where the ranks of one host have them. The same for all ranks.
+/// Whether the ranks of one host can do the call on boards. All ranks get the same answer.
 bool fits_boards(const Call& call);
 /// Bytes of its input that a rank writes on its board.
 std::uint64_t bytes_on_board(const Call& call, std::uint32_t rank);

@@ -67,6 +67,12 @@ std::uint64_t sum(const std::vector<std::uint64_t>& counts) {
   return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
 }
 
+std::uint64_t meetings_in(const Schedule& schedule) {
+  std::uint64_t meetings = 0;
+  for (std::size_t i = 0; i < schedule.rounds(); ++i) meetings += schedule.round(i)[0].action == Action::kMeet ? 1 : 0;
+  return meetings;
+}
+
 class Reference {
  public:
   explicit Reference(const Case& all) : all_(all), call_(all.call) {}
@@ -190,6 +196,7 @@ void check(const Case& all, std::uint64_t seed) {
     state.schedule = cannot_map ? by_messages(for_rank(all, rank), all.algorithm, {}).schedule
                                 : make_schedule(for_rank(all, rank), all.algorithm, {}, meetings);
     if (!call.hosts.empty()) state.host = call.hosts[rank];
+    ASSERT_LE(meetings_in(state.schedule), kMeetingsMax) << all.name();
     state.input = reference.input(rank);
     state.output.resize(expected[rank].size());
     if (call.operation == Operation::kBroadcast && rank == call.root) state.output = expected[rank];

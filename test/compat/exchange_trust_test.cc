@@ -183,7 +183,7 @@ bool is_never_near(const base::SocketAddress&) { return false; }
 class TrialsExchangeIdentity : public testing::Test {
  protected:
   using Desk = std::unique_ptr<IdentityDesk>;
-  /// Of the agent `name`, with what the authority issued to `identity`.
+  /// The agent `name` has it, with the certificate that the authority issued to `identity`.
   static Desk desk(identity::TestAuthority& authority, const std::string& name, const std::string& identity) {
     return IdentityDesk::open({.agent = name, .folder = authority.issue_to(identity), .period = 10s}, base::Logger())
         .value();

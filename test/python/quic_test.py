@@ -334,6 +334,17 @@ def test_a_transfer_goes_on_where_the_openers_host_gets_another_address(hosts, t
         a.kill(), b.kill()
 
 
+# Two agents, `role` and `other`, get each other's cards by a folder.
+MEET = """
+with open(f"{folder}/{role}.part", "wb") as card:
+    card.write(agent.card())
+os.rename(f"{folder}/{role}.part", f"{folder}/{role}")
+while not os.path.exists(f"{folder}/{other}"):
+    time.sleep(0.02)
+peer = agent.add_peer(open(f"{folder}/{other}", "rb").read())
+peer.connect(30)
+"""
+
 # Messages there and back while writes go on all the time; times in us.
 PINGS = """
 import os, sys, time
@@ -344,14 +355,7 @@ other = {"a": "b", "b": "a"}[role]
 agent = hawser.Agent(role, backends=["quic"])
 agent.open_channel(16, 64)
 own = agent.empty(4 << 20, numpy.uint8, name="m")
-with open(f"{folder}/{role}.part", "wb") as card:
-    card.write(agent.card())
-os.rename(f"{folder}/{role}.part", f"{folder}/{role}")
-while not os.path.exists(f"{folder}/{other}"):
-    time.sleep(0.02)
-peer = agent.add_peer(open(f"{folder}/{other}", "rb").read())
-peer.connect(30)
-
+""" + MEET + """
 def await_message():
     while (message := agent.take_message(16)) is None:
         agent.wait(1)
@@ -409,14 +413,7 @@ other = {"a": "b", "b": "a"}[role]
 agent = hawser.Agent(role, backends=["quic"])
 for channel in (16, pinged):
     agent.open_channel(channel, 1024)
-with open(f"{folder}/{role}.part", "wb") as card:
-    card.write(agent.card())
-os.rename(f"{folder}/{role}.part", f"{folder}/{role}")
-while not os.path.exists(f"{folder}/{other}"):
-    time.sleep(0.02)
-peer = agent.add_peer(open(f"{folder}/{other}", "rb").read())
-peer.connect(30)
-
+""" + MEET + """
 def await_message(channel):
     while (message := agent.take_message(channel)) is None:
         agent.wait(1)

@@ -78,7 +78,7 @@ class HandPath final : public backend::Path {
   PathCounters counters() const override { return {}; }
   std::string describe() const override { return "by hand"; }
 
-  std::set<std::size_t> full_links;  ///< Of which it takes no message.
+  std::set<std::size_t> full_links;  ///< The path takes no message of these.
   bool has_queues = false;           ///< Each link has its own room.
 
   /// Kinds of the messages that were sent, in order.

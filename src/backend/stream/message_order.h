@@ -36,9 +36,9 @@ inline constexpr unsigned kStreamsMax = wire::kLinkStreamFirst;
 inline constexpr unsigned kAllStreamsMax = kStreamsMax + static_cast<unsigned>(wire::kLinks);
 constexpr bool is_link_stream(unsigned stream) { return stream >= kStreamsMax; }
 constexpr unsigned stream_of(wire::Link link) { return kStreamsMax + static_cast<unsigned>(link.index()); }
-/// Of a link stream.
+/// The link whose messages that stream carries. `stream` is a link stream.
 constexpr wire::Link link_of(unsigned stream) { return wire::Link::at(stream - kStreamsMax); }
-/// Where streams are apart.
+/// Whether the link has a stream of its own where streams are apart.
 constexpr bool has_own_stream(wire::Link link) { return link != Priority::kRealtime && link != Priority::kBulk; }
 
 class MessagesOut {

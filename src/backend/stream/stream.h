@@ -136,8 +136,8 @@ class Network {
     static_cast<void>(stream), static_cast<void>(place);
     return false;
   }
-  /// Whether a stream's bytes wait for those of no other one, and streams are cheap: then links have their own
-  /// (message_order.h). The same at both ends.
+  /// Whether the bytes of one stream never wait for those of another, and streams are cheap. If so, links have streams
+  /// of their own (message_order.h). Both ends of a network give the same answer.
   virtual bool streams_are_apart() const { return false; }
   /// Starts connecting to one candidate. An error is final for this candidate; Scope::kPeer: its host refuses, nobody
   /// listens there.

@@ -578,7 +578,7 @@ Status Mailbox::handle(agent::Session& session, Priority priority, const wire::R
 Status Mailbox::on_last_word(agent::Session& session, Priority priority, const wire::RuntimeMessage& message) {
   Desk& desk = desk_of(session);
   const std::size_t place = desk.of(priority).last_heard++ - desk.last_heard;
-  if (place > kLastWordsMax) return Status(Code::kCorrupt, "a peer says its last words in one class only");
+  if (place >= kLastWordsMax) return Status(Code::kCorrupt, "a peer says its last words in one class only");
   if (place == desk.last.size()) desk.last.push_back({.word = {.message = message, .text = {}}});
   Desk::LastWord& its = desk.last[place];
   const wire::RuntimeMessage& known = its.word.message;

@@ -111,6 +111,7 @@ enum class Planted : std::uint8_t {
   kMappedUnknowing,    ///< Ranks read each other's memory though not all of them have mapped it.
   kMeetingMissed,      ///< A rank passes a meeting on boards, and neither writes nor waits there.
   kBoardSlotTaken,     ///< A rank writes into a slot of its board before all others have read what stands there.
+  kTurnMiscounted,     ///< A collective in pieces takes one turn of the boards less than it uses.
   kBoardAsksOnce,      ///< A rank that was woken for its boards, and has to sleep again, does not ask for a bell again.
   kBoardDigestUnread,  ///< What a rank wrote on its board is taken for the same collective without a look.
   kHostAlone,          ///< A leader tells its host what comes out there, and asks no other host.

@@ -73,13 +73,21 @@ bool Board::is_free(std::uint64_t turn) const {
   return true;
 }
 
-void Board::write(std::uint64_t turn, const Entry& entry) {
+std::span<std::byte, schedule::kBoardBytesMax> Board::room(std::uint64_t turn) {
+  return own_.subspan(slot_at(turn) + kBoardHead).first<schedule::kBoardBytesMax>();
+}
+
+void Board::publish(std::uint64_t turn, std::uint64_t number, std::uint64_t digest, std::uint64_t bytes) {
   std::byte* const slot = own_.data() + slot_at(turn);
-  word(slot + kNumberAt).store(entry.number, std::memory_order_relaxed);
-  word(slot + kDigestAt).store(entry.digest, std::memory_order_relaxed);
-  word(slot + kBytesAt).store(entry.bytes.size(), std::memory_order_relaxed);
-  if (!entry.bytes.empty()) std::memcpy(slot + kBoardHead, entry.bytes.data(), entry.bytes.size());
+  word(slot + kNumberAt).store(number, std::memory_order_relaxed);
+  word(slot + kDigestAt).store(digest, std::memory_order_relaxed);
+  word(slot + kBytesAt).store(bytes, std::memory_order_relaxed);
   word(slot).store(turn + 1, std::memory_order_seq_cst);
+}
+
+void Board::write(std::uint64_t turn, const Entry& entry) {
+  if (!entry.bytes.empty()) std::memcpy(room(turn).data(), entry.bytes.data(), entry.bytes.size());
+  publish(turn, entry.number, entry.digest, entry.bytes.size());
 }
 
 Board::Sight Board::look(std::uint32_t rank, std::uint64_t turn, Entry* entry) const {
@@ -115,10 +123,16 @@ bool Board::stood_on(std::uint32_t rank, int core) const {
   return board != nullptr && load(board + kCoreAt, std::memory_order_relaxed) == static_cast<std::uint64_t>(core) + 1;
 }
 
-void Board::finish(std::uint64_t turn) {
-  if (turn < finished_) return;
-  finished_ahead_.push_back(turn);
-  while (std::erase(finished_ahead_, finished_) != 0) ++finished_;
+void Board::finish(std::uint64_t turn, std::uint64_t count) {
+  if (turn + count <= finished_) return;
+  finished_ahead_.push_back({.first = turn, .end = turn + count});
+  const auto joins = [&](const Turns& each) {
+    if (each.first > finished_) return false;
+    finished_ = std::max(finished_, each.end);
+    return true;
+  };
+  while (std::erase_if(finished_ahead_, joins) != 0) {
+  }
   word(own_.data() + kFinishedAt).store(finished_, std::memory_order_seq_cst);
 }
 

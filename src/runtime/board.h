@@ -73,6 +73,9 @@ class Board {
   /// The turn, and all before it, have ended there.
   bool has_finished(std::uint32_t rank, std::uint64_t turn) const;
   void write(std::uint64_t turn, const Entry& entry);
+  /// The same in two steps: room for the bytes of a turn that is free, and so many of them are what this rank writes.
+  std::span<std::byte, schedule::kBoardBytesMax> room(std::uint64_t turn);
+  void publish(std::uint64_t turn, std::uint64_t number, std::uint64_t digest, std::uint64_t bytes);
   /// What the rank, or this one, wrote for the turn. `entry` is set where it is there.
   Sight look(std::uint32_t rank, std::uint64_t turn, Entry* entry) const;
   /// By rank: room for what `look` gave for the turn, until this rank has finished it.
@@ -85,8 +88,8 @@ class Board {
   void stand_on(int core);
   /// The other rank was on that core when it told last.
   bool stood_on(std::uint32_t rank, int core) const;
-  /// This rank reads nothing of the turn any more. In any order.
-  void finish(std::uint64_t turn);
+  /// This rank reads nothing of the turn, and of those that follow it, any more. In any order.
+  void finish(std::uint64_t turn, std::uint64_t count = 1);
 
   /// From now on the others ring. What this rank waits for is to be looked at once more afterwards.
   void ask();
@@ -101,10 +104,13 @@ class Board {
   const std::uint32_t rank_, size_;
   const std::span<std::byte> own_;
   const Others others_;
-  int core_ = -1;                                      ///< As told last.
-  std::uint64_t asked_ = 0;                            ///< How often.
+  int core_ = -1;            ///< As told last.
+  std::uint64_t asked_ = 0;  ///< How often.
+  struct Turns {
+    std::uint64_t first = 0, end = 0;
+  };
   std::uint64_t finished_ = 0;                         ///< All turns before it have ended,
-  std::vector<std::uint64_t> finished_ahead_;          ///< and these.
+  std::vector<Turns> finished_ahead_;                  ///< and these.
   std::vector<std::uint64_t> rung_;                    ///< By rank: its last `asks` that was rung for.
   std::vector<std::span<const std::byte>> seen_;       ///< For each slot, by rank. Calls take no memory of their own.
   mutable std::vector<std::uint64_t> known_finished_;  ///< By rank: `finished` as seen last.

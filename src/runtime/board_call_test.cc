@@ -51,7 +51,7 @@ class BoardCallTest : public testing::Test {
     std::vector<Values> all(kRanks, Values(outputs, -1));
     std::vector<std::unique_ptr<BoardCall>> calls;
     for (std::uint32_t rank = 0; rank < kRanks; ++rank) calls.push_back(begin(call, rank, inputs[rank], all[rank]));
-    for (const auto& each : calls) EXPECT_EQ(each->go_on(), Step::kWrote);
+    for (const auto& each : calls) EXPECT_EQ(each->go_on(), Step::kMoved);
     for (const auto& each : calls) {
       EXPECT_TRUE(each->has_news());
       EXPECT_EQ(each->go_on(), Step::kOver);
@@ -88,7 +88,7 @@ TEST_F(BoardCallTest, ABroadcastGivesTheRootsOutput) {
   std::vector<std::unique_ptr<BoardCall>> calls;
   const Call call = {.operation = What::kBroadcast, .root = 2, .count = 2};
   for (std::uint32_t rank = 0; rank < kRanks; ++rank) calls.push_back(begin(call, rank, {}, all[rank]));
-  for (const auto& each : calls) EXPECT_EQ(each->go_on(), Step::kWrote);
+  for (const auto& each : calls) EXPECT_EQ(each->go_on(), Step::kMoved);
   for (const auto& each : calls) EXPECT_EQ(each->go_on(), Step::kOver);
   EXPECT_EQ(all, std::vector<Values>(3, {5, 6}));
 }
@@ -102,7 +102,7 @@ TEST_F(BoardCallTest, InPlaceTheInputIsReadBeforeItIsWritten) {
     for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
       calls.push_back(begin(call, rank, {}, what == What::kAllReduce ? all[rank] : gathered[rank]));
     }
-    for (const auto& each : calls) EXPECT_EQ(each->go_on(), Step::kWrote);
+    for (const auto& each : calls) EXPECT_EQ(each->go_on(), Step::kMoved);
     for (const auto& each : calls) EXPECT_EQ(each->go_on(), Step::kOver);
     ++turn_;
   }
@@ -116,12 +116,12 @@ TEST_F(BoardCallTest, ItWaitsForAllAndNamesThem) {
   const Call call = {.operation = What::kAllReduce, .count = 1};
   const auto first = begin(call, 0, in, out[0]);
   EXPECT_TRUE(first->has_news());
-  EXPECT_EQ(first->go_on(), Step::kWrote);
+  EXPECT_EQ(first->go_on(), Step::kMoved);
   EXPECT_EQ(first->go_on(), Step::kWaits);
   EXPECT_FALSE(first->has_news());
   EXPECT_EQ(first->awaited(), (std::vector<std::uint32_t>{1, 2}));
   const auto last = begin(call, 2, in, out[2]);
-  EXPECT_EQ(last->go_on(), Step::kWrote);
+  EXPECT_EQ(last->go_on(), Step::kMoved);
   EXPECT_EQ(first->awaited(), (std::vector<std::uint32_t>{1}));
   gone_ = 1;
   EXPECT_EQ(first->go_on(), Step::kWaits);
@@ -138,13 +138,13 @@ TEST_F(BoardCallTest, ItKnowsWhetherOneThatItWaitsForStandsOnACore) {
   boards_[0]->stand_on(4);
   boards_[1]->stand_on(5);
   boards_[2]->stand_on(6);
-  EXPECT_EQ(first->go_on(), Step::kWrote);
+  EXPECT_EQ(first->go_on(), Step::kMoved);
   EXPECT_EQ(first->go_on(), Step::kWaits);
   EXPECT_TRUE(first->awaits_one_on(5));
   EXPECT_TRUE(first->awaits_one_on(6));
   EXPECT_FALSE(first->awaits_one_on(4)) << "it does not wait for itself";
   const auto last = begin(call, 2, in, out[2]);
-  EXPECT_EQ(last->go_on(), Step::kWrote);
+  EXPECT_EQ(last->go_on(), Step::kMoved);
   EXPECT_FALSE(first->awaits_one_on(6)) << "that one has written";
   boards_[1]->stand_on(4);  // It has moved.
   EXPECT_FALSE(first->awaits_one_on(5));
@@ -158,7 +158,7 @@ TEST_F(BoardCallTest, AnotherCallIsFoundOnAllRanksThatReadIt) {
   std::vector<std::unique_ptr<BoardCall>> calls;
   for (std::uint32_t rank = 0; rank < kRanks; ++rank)
     calls.push_back(begin(call, rank, in, out[rank], rank == 1 ? 6 : 5));
-  for (const auto& each : calls) EXPECT_EQ(each->go_on(), Step::kWrote);
+  for (const auto& each : calls) EXPECT_EQ(each->go_on(), Step::kMoved);
   for (const auto& each : calls) EXPECT_EQ(each->go_on(), Step::kDiffers);
   EXPECT_EQ(calls[0]->culprit(), 1U);
   EXPECT_EQ(calls[1]->culprit(), 0U);
@@ -170,8 +170,8 @@ TEST_F(BoardCallTest, OtherBytesThanTheCallHasAreBad) {
   std::array<Values, 3> out = {Values(2), Values(2), Values(2)};
   const auto one = begin({.operation = What::kAllReduce, .count = 1}, 0, in, out[0]);
   const auto two = begin({.operation = What::kAllReduce, .count = 2}, 1, in, out[1]);
-  EXPECT_EQ(one->go_on(), Step::kWrote);
-  EXPECT_EQ(two->go_on(), Step::kWrote);
+  EXPECT_EQ(one->go_on(), Step::kMoved);
+  EXPECT_EQ(two->go_on(), Step::kMoved);
   EXPECT_EQ(one->go_on(), Step::kBad);
   EXPECT_EQ(one->culprit(), 1U);
 }
@@ -180,7 +180,7 @@ TEST_F(BoardCallTest, NobodyWritesWhereOthersStillRead) {
   const Values in = {1};
   Values out(1);
   for (std::uint64_t turn = 0; turn < kBoardSlots; ++turn, ++turn_) {
-    EXPECT_EQ(begin({.operation = What::kBarrier}, 0, in, out)->go_on(), Step::kWrote);
+    EXPECT_EQ(begin({.operation = What::kBarrier}, 0, in, out)->go_on(), Step::kMoved);
   }
   const auto next = begin({.operation = What::kBarrier}, 0, in, out);
   EXPECT_EQ(next->go_on(), Step::kWaits);
@@ -188,7 +188,7 @@ TEST_F(BoardCallTest, NobodyWritesWhereOthersStillRead) {
   EXPECT_EQ(next->awaited(), (std::vector<std::uint32_t>{1, 2}));
   for (const auto& board : boards_) board->finish(0);
   EXPECT_TRUE(next->has_news());
-  EXPECT_EQ(next->go_on(), Step::kWrote);
+  EXPECT_EQ(next->go_on(), Step::kMoved);
 }
 
 }  // namespace

@@ -115,9 +115,10 @@ void BoardRoom::rest(BoardUser& user) {
 }
 
 void BoardRoom::leave(BoardUser& user, std::uint64_t turn, Instant now) {
-  const std::uint64_t turns = user.turns();
-  for (std::uint64_t i = 0; board_ != nullptr && i < turns; ++i) board_->finish(turn + i);
-  if (board_ != nullptr) ring(now);
+  if (board_ != nullptr) {
+    board_->finish(turn, user.turns());
+    ring(now);
+  }
   rest(user);
 }
 

@@ -51,7 +51,7 @@ class BoardBarrier final : public BoardUser {
   bool look(Instant now) override {
     using Step = BoardCall::Step;
     Step step = call_->go_on();
-    if (step == Step::kWrote) {
+    if (step == Step::kMoved) {
       room_.ring(now);
       step = call_->go_on();
     }

@@ -28,6 +28,8 @@ std::byte* Collective::place(const schedule::Slice& slice) {
       return elements.output + at;
     case Buffer::kScratch:
       return scratch_.get() + at;
+    case Buffer::kBoard:  // Of no schedule.
+      break;
   }
   return nullptr;
 }
@@ -39,16 +41,21 @@ void Collective::make_schedule() {
   schedule = std::move(made.schedule);
 }
 
-/// False: it takes the schedule by messages to tell whether the buffers are right. Mostly it does not.
-bool Collective::has_buffers_for_boards() const {
-  const bool is_broadcast = call.operation == schedule::Operation::kBroadcast;
-  const std::uint64_t own = schedule::bytes_on_board(call, call.rank);
-  const std::uint64_t read = is_broadcast || call.has_input_in_output ? 0 : own;
-  const std::uint64_t written = output_count(call) * call.element_bytes;
+/// What is written to the output would change the input.
+bool Collective::overlaps() const {
+  const bool is_one = call.has_input_in_output;
+  const std::uint64_t read = is_one ? 0 : schedule::input_count(call) * call.element_bytes;
+  const std::uint64_t written = schedule::output_count(call) * call.element_bytes;
   const auto in = reinterpret_cast<std::uintptr_t>(elements.input);
   const auto out = reinterpret_cast<std::uintptr_t>(elements.output);
-  const bool has_all = (read == 0 || in != 0) && (written == 0 || out != 0);
-  return has_all && (in >= out + written || out >= in + read);
+  return read > 0 && written > 0 && in < out + written && out < in + read;
+}
+
+/// False: it takes the schedule by messages to tell whether the buffers are right. Mostly it does not.
+bool Collective::has_buffers_for_boards() const {
+  const bool writes = schedule::output_count(call) > 0;
+  const bool reads = schedule::input_count(call) > 0 && !(call.has_input_in_output && writes);
+  return (!reads || elements.input != nullptr) && (!writes || elements.output != nullptr) && !overlaps();
 }
 
 Status Collective::check_buffers() {
@@ -106,7 +113,10 @@ void Collective::on_late(Operation&, Instant now) {
 
 void Collective::begin(Instant now) {
   turns_ = call.hosts.empty() ? 1 : schedule::kTurnsInHosts;
-  if (mapped != nullptr) turns_ = 1 + schedule::kMeetingsMax;
+  if (on_boards == schedule::Algorithm::kStaged) {
+    turns_ = schedule::Staging(call).turns() - (base::planted(base::Planted::kTurnMiscounted) ? 1 : 0);
+  }
+  if (mapped != nullptr) turns_ = 1 + std::max(schedule::kMeetingsMax, turns_);
   if (room != nullptr && room->size() > 1 && room->size() <= schedule::kBoardRanksMax) return room->enter(*this, now);
   if (room != nullptr || mapped != nullptr) return begin_by_messages(now);
   if (take_scratch(now)) go_on(now);
@@ -147,6 +157,7 @@ void Collective::note_algorithm(schedule::Algorithm its) {
 void Collective::begin_on_board(Board& board, std::uint64_t turn, Instant now) {
   turn_ = turn;
   if (mapped != nullptr) return tell_on_board(board, now);
+  if (on_boards == schedule::Algorithm::kStaged) return stage(board, turn, now);
   if (call.hosts.empty()) {
     schedule = {};  // That by messages, if `check_buffers` needed it.
     write_on_board(board, call, turn, elements.output);
@@ -160,10 +171,24 @@ void Collective::begin_on_board(Board& board, std::uint64_t turn, Instant now) {
   sit_down(now);
 }
 
+void Collective::stage(Board& board, std::uint64_t turn, Instant now) {
+  schedule = {};
+  BoardPhase::Buffers buffers = {.input = elements.input, .output = elements.output, .combine = elements.combine};
+  if (overlaps()) {  // The first pieces of the result would change later ones of the input.
+    const std::uint64_t bytes = schedule::input_count(call) * call.element_bytes;
+    if (!take_scratch(bytes, now)) return;
+    std::memcpy(scratch_.get(), elements.input, bytes);
+    buffers.input = scratch_.get();
+  }
+  staged_call_ = std::make_unique<StagedCall>(board, call, std::move(buffers), turn, number, digest);
+  on_board_ = staged_call_.get();
+  sit_down(now);
+}
+
 void Collective::write_on_board(Board& board, const schedule::Call& phase, std::uint64_t turn, std::byte* output) {
-  on_board_.emplace(board, phase,
-                    BoardCall::Buffers{.input = elements.input, .output = output, .combine = elements.combine}, turn,
-                    number, digest);
+  on_board_ = &board_call_.emplace(
+      board, phase, BoardCall::Buffers{.input = elements.input, .output = output, .combine = elements.combine}, turn,
+      number, digest);
 }
 
 void Collective::write_last_phase() { write_on_board(room->board(), *phases_.after, *turn_ + 1, elements.output); }
@@ -172,9 +197,9 @@ void Collective::write_last_phase() { write_on_board(room->board(), *phases_.aft
 void Collective::tell_on_board(Board& board, Instant now) {
   mapped->write_letter();
   meeting_ = mapped->exchange_on_boards();
-  on_board_.emplace(board, meeting_,
-                    BoardCall::Buffers{.input = mapped->own_letter().data(), .output = mapped->letters().data()},
-                    *turn_, number, digest);
+  on_board_ = &board_call_.emplace(
+      board, meeting_, BoardCall::Buffers{.input = mapped->own_letter().data(), .output = mapped->letters().data()},
+      *turn_, number, digest);
   sit_down(now);
 }
 
@@ -183,7 +208,7 @@ bool Collective::begin_meeting(Instant now) {
   if (is_telling_ || schedule.round(round_)[0].action != Action::kMeet) return false;
   if (base::planted(base::Planted::kMeetingMissed)) return false;
   meeting_ = {.rank = meeting_.rank, .size = meeting_.size};
-  on_board_.emplace(room->board(), meeting_, BoardCall::Buffers(), *turn_ + met_, number, digest);
+  on_board_ = &board_call_.emplace(room->board(), meeting_, BoardCall::Buffers(), *turn_ + met_, number, digest);
   sit_down(now);
   return true;
 }
@@ -191,12 +216,13 @@ bool Collective::begin_meeting(Instant now) {
 /// It is in a phase on boards. The room looks at it until that is over.
 void Collective::sit_down(Instant now) {
   look(now);
-  if (!is_over_ && on_board_ && !std::exchange(is_seated_, true)) room->wait_for(*this);
+  if (!is_over_ && on_board_ != nullptr && !std::exchange(is_seated_, true)) room->wait_for(*this);
 }
 
 /// The phase is over.
 void Collective::stand_up() {
-  on_board_.reset();
+  on_board_ = nullptr;
+  board_call_.reset();
   if (std::exchange(is_seated_, false)) room->rest(*this);
 }
 
@@ -218,7 +244,7 @@ bool Collective::go_on_from_board(Instant now) {
     go_on_from_meeting(now);
     return false;
   }
-  const bool was_last = on_board_->turn() != *turn_;
+  const bool was_last = on_board_->turn() != *turn_ || staged_call_ != nullptr;
   const bool has_messages = !was_last && schedule.rounds() > 0 && !base::planted(base::Planted::kHostAlone);
   if (was_last || (!has_messages && !phases_.after)) {
     end_well(now);
@@ -236,20 +262,24 @@ bool Collective::go_on_from_board(Instant now) {
 
 bool Collective::look(Instant now) {
   const std::shared_ptr<Operation> keep = self;
+  const std::uint64_t before = staged_call_ == nullptr ? 0 : staged_call_->moved();
   for (bool has_moved = false;; has_moved = true) {
     switch (on_board_->go_on()) {
-      case BoardCall::Step::kWaits:
+      case BoardPhase::Step::kWaits:
         return has_moved;
-      case BoardCall::Step::kWrote:
+      case BoardPhase::Step::kMoved:
+        moves.store(moves.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // Under the lane's lock.
         room->ring(now);
+        // The lane has other work, too.
+        if (staged_call_ != nullptr && staged_call_->moved() - before >= read_at_once) return true;
         break;
-      case BoardCall::Step::kOver:
+      case BoardPhase::Step::kOver:
         if (!go_on_from_board(now)) return true;
         break;
-      case BoardCall::Step::kDiffers:
+      case BoardPhase::Step::kDiffers:
         fail(differs_at(room->rank_at(on_board_->culprit())), now);
         return true;
-      case BoardCall::Step::kBad: {
+      case BoardPhase::Step::kBad: {
         const std::uint32_t culprit = room->rank_at(on_board_->culprit());
         fail(Status(Code::kCorrupt, title() + ": what rank " + std::to_string(culprit) +
                                         " has on its board is of no collective of this world")
@@ -261,8 +291,9 @@ bool Collective::look(Instant now) {
   }
 }
 
-bool Collective::take_scratch(Instant now) {
-  const std::uint64_t size = schedule.scratch() * elements.bytes;
+bool Collective::take_scratch(Instant now) { return take_scratch(schedule.scratch() * elements.bytes, now); }
+
+bool Collective::take_scratch(std::uint64_t size, Instant now) {
   if (size == 0) return true;
   scratch_.reset(new (std::nothrow) std::byte[size]);
   if (scratch_ != nullptr) return true;
@@ -307,12 +338,12 @@ bool Collective::decide_mapped(Instant now) {
     return take_scratch(now);
   }
   mapped.reset();
-  if (!turn_ || !falls_on_boards) return goes_by_schedule(now);
+  if (!turn_ || !on_boards) return goes_by_schedule(now);
   // Boards take any memory. The turn of the letters is over.
   ++*turn_;
   --turns_;
   meeting_ = {};
-  note_algorithm(schedule::Algorithm::kBoards);
+  note_algorithm(*on_boards);
   begin_on_board(room->board(), *turn_, now);
   return false;
 }
@@ -483,7 +514,7 @@ std::size_t Collective::rounds() const {
 }
 
 void Collective::go_on(Instant now) {
-  while (!is_over_ && !on_board_) {
+  while (!is_over_ && on_board_ == nullptr) {
     if (!first_error_.ok()) return fail(first_error_, now);
     if (is_begun_) {
       if (pending_ > 0) return;
@@ -521,13 +552,13 @@ void Collective::fail(const Status& why, Instant now) {
 }
 
 std::optional<std::uint32_t> Collective::out_of_sight() const {
-  const std::optional<std::uint32_t> place = on_board_ ? on_board_->out_of_sight() : std::nullopt;
+  const std::optional<std::uint32_t> place = on_board_ != nullptr ? on_board_->out_of_sight() : std::nullopt;
   return place ? std::optional(room->rank_at(*place)) : std::nullopt;
 }
 
 std::vector<std::uint32_t> Collective::awaited() const {
   std::vector<std::uint32_t> all;
-  if (on_board_) {
+  if (on_board_ != nullptr) {
     all = on_board_->awaited();
     for (std::uint32_t& each : all) each = room->rank_at(each);
     return all;
@@ -548,7 +579,9 @@ void Collective::finish(Status result, Instant now) {
   const std::shared_ptr<Operation> keep = std::move(self);
   hook.unlink();
   mapped.reset();  // The others' memory, too.
-  on_board_.reset();
+  on_board_ = nullptr;
+  board_call_.reset();
+  staged_call_.reset();
   if (turn_) {
     room->leave(*this, *turn_, now);
   } else if (room != nullptr) {

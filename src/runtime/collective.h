@@ -23,6 +23,7 @@
 #include "runtime/mailbox.h"
 #include "runtime/mapped_call.h"
 #include "runtime/roll_call.h"
+#include "runtime/staged_call.h"
 #include "schedule/boards_in_hosts.h"
 #include "schedule/collective.h"
 
@@ -61,7 +62,9 @@ class Collective final : public Operation, public Listener, public BoardUser {
   /// Where there are mates it may go by boards, as `call`, or meet there, if `mapped`. Else it gets a schedule, as the
   /// model says.
   BoardRoom* room = nullptr;
-  bool falls_on_boards = false;  ///< What turns out not to be mapped goes there, not by messages.
+  /// On boards it goes by this one: kBoards, kStaged, or kBoardsInHosts. Of a `mapped` one: if it turns out not to be.
+  /// Nothing: by messages then.
+  std::optional<schedule::Algorithm> on_boards;
   schedule::Call call;
   schedule::CostModel model;
   std::uint64_t read_at_once = kReadAtOnce;  ///< Bytes that are read at other ranks in one turn.
@@ -98,7 +101,7 @@ class Collective final : public Operation, public Listener, public BoardUser {
   /// The rank whose board it waits for, and cannot read any more.
   std::optional<std::uint32_t> out_of_sight() const;
   bool is_over() const { return is_over_; }
-  bool is_on_board() const { return on_board_.has_value(); }
+  bool is_on_board() const { return on_board_ != nullptr; }
 
   // For the room.
   void begin_to_tell(MappedCall& letters, Instant now) override;
@@ -113,6 +116,7 @@ class Collective final : public Operation, public Listener, public BoardUser {
   std::byte* place(const schedule::Slice& slice);
   std::uint64_t bytes(const schedule::Slice& slice) const { return slice.count * (is_telling_ ? 1 : elements.bytes); }
   bool take_scratch(Instant now);
+  bool take_scratch(std::uint64_t size, Instant now);
   std::size_t rounds() const;
   void begin_round(Instant now);
   void tell(MappedCall& letters);
@@ -122,7 +126,9 @@ class Collective final : public Operation, public Listener, public BoardUser {
   bool goes_by_schedule(Instant now);
   void note_algorithm(schedule::Algorithm its);
   void make_schedule();
+  bool overlaps() const;
   bool has_buffers_for_boards() const;
+  void stage(Board& board, std::uint64_t turn, Instant now);
   void write_on_board(Board& board, const schedule::Call& phase, std::uint64_t turn, std::byte* output);
   void write_last_phase();
   void tell_on_board(Board& board, Instant now);
@@ -148,8 +154,10 @@ class Collective final : public Operation, public Listener, public BoardUser {
   std::uint64_t turns_ = 0;            ///< and how many it takes.
   schedule::Call meeting_;             ///< Where it is mapped, and meets on boards: what is there now.
   std::uint64_t met_ = 0;              ///< Turns that are behind it.
-  std::optional<BoardCall> on_board_;  ///< While it is in a phase there.
-  bool is_seated_ = false;             ///< The room looks at it.
+  std::optional<BoardCall> board_call_;
+  std::unique_ptr<StagedCall> staged_call_;
+  BoardPhase* on_board_ = nullptr;  ///< One of these, while it is in a phase there.
+  bool is_seated_ = false;          ///< The room looks at it.
   MappedCall* letters_ = nullptr;
   schedule::Schedule exchange_;  ///< Of letters, while `is_telling_`.
   bool is_telling_ = false;

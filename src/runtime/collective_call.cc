@@ -49,11 +49,4 @@ FlightEntry flight_of(const CollectiveCall& called, schedule::Algorithm algorith
   return entry;
 }
 
-std::uint64_t output_count(const schedule::Call& call) {
-  if (call.operation == schedule::Operation::kReduceScatter) return call.counts[call.rank];
-  if (call.operation == schedule::Operation::kAllGather) return sum_of(call.counts);
-  const bool has_output = call.operation != schedule::Operation::kReduce || call.rank == call.root;
-  return has_output ? call.count : 0;
-}
-
 }  // namespace hawser::runtime

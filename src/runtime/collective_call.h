@@ -29,7 +29,5 @@ struct CollectiveCall {
 std::uint64_t digest_of(const CollectiveCall& call, schedule::Algorithm algorithm);
 /// How it is written down: without its world and number. A barrier has no type.
 FlightEntry flight_of(const CollectiveCall& call, schedule::Algorithm algorithm);
-/// Elements of the output that this rank writes, of a collective that combines, broadcasts or gathers for all.
-std::uint64_t output_count(const schedule::Call& call);
 
 }  // namespace hawser::runtime

@@ -62,15 +62,5 @@ TEST(CollectiveCall, IsWrittenDown) {
   EXPECT_EQ(entry.outputs, 100u);
 }
 
-TEST(CollectiveCall, CountsTheOutput) {
-  EXPECT_EQ(output_count(all_reduce().call), 100u);
-  schedule::Call call = {.operation = schedule::Operation::kReduce, .rank = 1, .size = 4, .root = 0, .count = 100};
-  EXPECT_EQ(output_count(call), 0u);
-  call.root = 1;
-  EXPECT_EQ(output_count(call), 100u);
-  call = {.operation = schedule::Operation::kReduceScatter, .rank = 1, .size = 2, .counts = {3, 4}};
-  EXPECT_EQ(output_count(call), 4u);
-}
-
 }  // namespace
 }  // namespace hawser::runtime

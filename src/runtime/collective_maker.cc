@@ -82,6 +82,7 @@ CollectiveMaker::Made CollectiveMaker::build(CollectiveCall call, const Collecti
   what.reproducible = options.reproducible;
   if (!site_.is_sparse) what.hosts = several_hosts_;
   const bool is_packed = call.how != 0;  // In memory of this library's own.
+  what.piece_bytes = site_.piece_bytes;
   what.may_be_mapped = what.may_use_boards = has_mates_ && !site_.is_sparse && !is_packed;
   HAWSER_TRY_ASSIGN(const schedule::Algorithm algorithm, choose(what, options));
   const bool goes_by_hosts = schedule::is_by_hosts(algorithm);
@@ -89,14 +90,16 @@ CollectiveMaker::Made CollectiveMaker::build(CollectiveCall call, const Collecti
   auto made = std::make_shared<Collective>();
   made->algorithm = made->taken = algorithm;
   made->model = site_.model;
-  if (algorithm == schedule::Algorithm::kBoards || algorithm == schedule::Algorithm::kBoardsInHosts) {
+  if (schedule::is_on_boards(algorithm)) {
     made->room = site_.room();
+    made->on_boards = algorithm;
     made->call = what;
+    made->read_at_once = site_.read_at_once;
   } else if (schedule::is_by_memory(algorithm)) {
     schedule::ByMessages otherwise = schedule::by_messages(what, algorithm, site_.model);
     made->algorithm = otherwise.algorithm;
     made->schedule = std::move(otherwise.schedule);
-    made->falls_on_boards = otherwise.are_boards_cheaper;
+    made->on_boards = otherwise.on_boards;
     made->mapped = site_.map(call);
     made->room = site_.room();
     made->call = what;
@@ -118,7 +121,7 @@ CollectiveMaker::Made CollectiveMaker::build(CollectiveCall call, const Collecti
     made->elements.combine = reduce::combine_for(call.type, *call.op);
   }
   if (call.op == ReduceOp::kAvg) {
-    const std::uint64_t count = output_count(what);
+    const std::uint64_t count = schedule::output_count(what);
     made->elements.finish = [call, count, ranks = size()] {
       reduce::finish(call.type, *call.op, call.output, count, ranks);
       return Status();

@@ -41,6 +41,7 @@ class CollectiveMaker {
     Mailbox* mailbox = nullptr;
     schedule::CostModel model;
     std::uint64_t read_at_once = kReadAtOnce;
+    std::uint64_t piece_bytes = schedule::kBoardBytesMax;  ///< See schedule::Call.
     /// How the call reads other ranks' buffers where they lie.
     std::function<std::unique_ptr<MappedCall>(const CollectiveCall&)> map;
     /// The world's boards, with memory for this rank's.

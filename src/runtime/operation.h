@@ -2,7 +2,7 @@
 
 // One send or receive of a rank, from its start to its end. A handle of the user shares it, or a collective owns it.
 //
-// Thread rule: under the lane's lock, but for `final`, and for what is constant once it is true.
+// Thread rule: under the lane's lock, but for `final` and `moves`, and for what is constant once it is true.
 
 #include <atomic>
 #include <cstddef>
@@ -53,6 +53,8 @@ struct Operation {
   const OperationKind kind;
 
   std::atomic<bool> final{false};
+  /// One that consists of several: how often it got further on boards. Any thread may look.
+  std::atomic<std::uint32_t> moves{0};
   Status status;
   Listener* listener = nullptr;     ///< Null: a user's.
   std::shared_ptr<Operation> self;  ///< A user's keeps itself while it is under way.

@@ -37,6 +37,7 @@ struct SeatHooks {
   /// As if a file had given it to this rank, which tells it the others.
   std::optional<schedule::CostModel> told_costs = {};
   std::uint64_t read_at_once = kReadAtOnce;
+  std::uint64_t piece_bytes = schedule::kBoardBytesMax;  ///< See schedule::Call. The same at all ranks.
   /// Tells ranks on one host from those on others. 0: what the system says.
   std::uint64_t host = 0;
 };
@@ -62,6 +63,7 @@ class RankSeat {
   /// Handlers run by themselves, while the caller waits. Otherwise they run while the agent lets time pass.
   bool has_threads() const { return !hooks_.run; }
   std::uint64_t read_at_once() const { return hooks_.read_at_once; }
+  std::uint64_t piece_bytes() const { return hooks_.piece_bytes; }
   /// All worlds of this rank have this cost model. Until the ranks have entered the first one it is the built-in model.
   const SettledCosts& costs() const { return costs_; }
   void settle_costs(const SettledCosts& costs) { costs_ = costs; }

@@ -872,8 +872,17 @@ void WorldCore::end_aborted(runtime::Operation& operation) {
 bool WorldCore::wait(const runtime::Operation& operation, Duration timeout) const {
   const auto over = [&] { return operation.final.load(std::memory_order_acquire); };
   if (over()) return true;
-  if (operation.kind == OperationKind::kSeveral && room_ != nullptr && seat_->has_threads()) look_for(operation);
-  return over() || agent::inner::wait_until(seat_->agent, over, agent::inner::now(seat_->agent) + timeout);
+  const bool looks = operation.kind == OperationKind::kSeveral && room_ != nullptr && seat_->has_threads();
+  if (looks) look_for(operation);
+  if (over()) return true;
+  for (const Instant deadline = agent::inner::now(seat_->agent) + timeout;;) {
+    // What goes on in pieces waits for others in each. Once they have come, the next ones come soon.
+    const std::uint32_t moves = operation.moves.load(std::memory_order_relaxed);
+    const auto reached = [&] { return over() || (looks && operation.moves.load(std::memory_order_relaxed) != moves); };
+    if (!agent::inner::wait_until(seat_->agent, reached, deadline) || over()) return over();
+    look_for(operation);
+    if (over()) return true;
+  }
 }
 
 /// For a moment at what is on boards, without the lane's turns in between: they take longer than most waits. In its
@@ -885,9 +894,11 @@ void WorldCore::look_for(const runtime::Operation& operation) const {
   constexpr int kRounds = 16, kLooks = 24, kFewLooks = 2;
   base::YieldPrice& yields = agent::inner::yields(seat_->agent);
   bool is_awaited_here = false;
+  bool has_moved = false;
   for (int round = 0; round < kRounds && !operation.final.load(std::memory_order_acquire); ++round) {
+    if (has_moved) round = 1;
     if (round > 0 && (is_awaited_here || yields.patience() == Duration::zero())) yields.yield();
-    bool has_users = false;
+    bool has_users = has_moved = false;
     const auto look = [&](Instant now) {
       const bool is_crowded = room_->size() > cores;
       for (int i = 0; i < kLooks && room_->has_users() && !operation.final.load(std::memory_order_relaxed); ++i) {
@@ -895,7 +906,11 @@ void WorldCore::look_for(const runtime::Operation& operation) const {
           is_awaited_here = room_->wait_on(::sched_getcpu());
           if (is_awaited_here || is_crowded) break;
         }
-        if (room_->look(now) == 0) base::cpu_relax();
+        if (room_->look(now) == 0) {
+          base::cpu_relax();
+        } else {
+          has_moved = true;
+        }
       }
       const bool has_begun_others = seat_->mailbox->run_jobs(now);
       has_users = room_->has_users();
@@ -943,6 +958,7 @@ void WorldCore::open_collectives() {
                .mailbox = seat_->mailbox.get(),
                .model = seat_->costs().model,
                .read_at_once = seat_->read_at_once(),
+               .piece_bytes = seat_->piece_bytes(),
                .map = [this](const CollectiveCall& call) { return mapped_call(call); },
                .room = [this] { return board_room(); }});
   book_.open(

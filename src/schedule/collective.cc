@@ -15,6 +15,7 @@
 #include "schedule/hosts.h"
 #include "schedule/mapped.h"
 #include "schedule/pat.h"
+#include "schedule/staging.h"
 #include "schedule/tree.h"
 #include "schedule/two_levels.h"
 
@@ -240,7 +241,8 @@ Work work_of(const Call& call, Algorithm algorithm) {
     case Algorithm::kMapped:
       return work_of_mapped(call, count);
     case Algorithm::kBoards:
-      break;  // See cost_of_boards.
+    case Algorithm::kStaged:
+      break;  // See cost_of_boards and cost_of_staging.
     case Algorithm::kTwoLevels:
       break;  // See cost_of_two_levels.
     case Algorithm::kPat:
@@ -260,14 +262,29 @@ double cost_of(const Work& work, double element_bytes, const CostModel& model) {
 
 /// A rank writes its own bytes and reads those of all others, or of a reduce-scatter its share of them.
 double cost_of_boards(const Call& call, const CostModel& model) {
-  constexpr double kInCaches = 0.5;  // A byte of a board is in caches: it takes half as long as one of large memory.
+  constexpr double kInCaches = 0.5;   // A byte of a board is in caches: it takes half as long as one of large memory.
+  constexpr double kOneReader = 0.5;  // Of a reduce: nobody writes while it reads.
   double moved = 0;
   for (std::uint32_t rank = 0; rank < call.size; ++rank) moved += static_cast<double>(bytes_on_board(call, rank));
+  if (call.operation == Operation::kReduce) moved *= kOneReader;
   const bool combines = call.operation == Operation::kReduce || call.operation == Operation::kAllReduce ||
                         call.operation == Operation::kReduceScatter;
   const double share = call.operation == Operation::kReduceScatter ? 1.0 / call.size : 1;
   const double others = combines ? share * moved * (call.size - 1) / call.size : 0;
   return model.board_ns * (call.size - 1) + kInCaches * moved * model.read_byte_ns + others * model.combined_byte_ns;
+}
+
+/// The first piece takes as long as a meeting, and it costs something to begin. The others are on their way meanwhile,
+/// and cost a look at each board.
+double cost_of_staging(const Call& call, const CostModel& model) {
+  constexpr double kFirst = 3.2, kLook = 0.3;  // Of a meeting.
+  constexpr double kInCaches = 0.64;
+  const Staging staging(call);
+  const auto turns = static_cast<double>(staging.turns()), first = static_cast<double>(staging.turns_of_piece());
+  const double meetings = kFirst * first + kLook * (turns - first);
+  const Staging::Work work = staging.work();
+  return model.board_ns * (call.size - 1) * meetings + kInCaches * work.copied * model.read_byte_ns +
+         work.combined * model.combined_byte_ns;
 }
 
 /// The cheapest way of that operation among so many ranks on one level.
@@ -439,6 +456,7 @@ Few right_ones(const Call& call) {
     all.push_back(Algorithm::kMapped);
   }
   if (fits_boards(call)) all.push_back(Algorithm::kBoards);
+  if (fits_staging(call)) all.push_back(Algorithm::kStaged);
   return all;
 }
 
@@ -458,6 +476,7 @@ class Costs {
   double of(Algorithm algorithm) const {
     if (algorithm == Algorithm::kTwoLevels) return cost_of_two_levels(call_, model_);
     if (algorithm == Algorithm::kBoards) return cost_of_boards(call_, model_);
+    if (algorithm == Algorithm::kStaged) return cost_of_staging(call_, model_);
     if (algorithm == Algorithm::kPat) return of_pat();
     if (algorithm == Algorithm::kMappedInHosts) return cost_of_mapped_in_hosts(call_, model_);
     if (algorithm == Algorithm::kBoardsInHosts) return cost_of_boards_in_hosts(call_, model_);
@@ -487,11 +506,11 @@ std::string_view to_string(Operation operation) {
 }
 
 std::string_view to_string(Algorithm algorithm) {
-  constexpr std::array<std::string_view, kAlgorithms> kNames = {"dissemination",  "tree",       "scatter and gather",
-                                                                "doubling",       "circulant",  "fixed tree",
-                                                                "direct",         "two levels", "mapped",
-                                                                "boards",         "pat",        "mapped in hosts",
-                                                                "boards in hosts"};
+  constexpr std::array<std::string_view, kAlgorithms> kNames = {"dissemination",   "tree",       "scatter and gather",
+                                                                "doubling",        "circulant",  "fixed tree",
+                                                                "direct",          "two levels", "mapped",
+                                                                "boards",          "pat",        "mapped in hosts",
+                                                                "boards in hosts", "staged"};
   const auto at = static_cast<std::size_t>(algorithm);
   return at < kNames.size() ? kNames[at] : "unknown";
 }
@@ -531,8 +550,11 @@ bool is_by_hosts(Algorithm algorithm) {
 }
 
 bool is_by_memory(Algorithm algorithm) {
-  return algorithm == Algorithm::kMapped || algorithm == Algorithm::kBoards || algorithm == Algorithm::kMappedInHosts ||
-         algorithm == Algorithm::kBoardsInHosts;
+  return algorithm == Algorithm::kMapped || algorithm == Algorithm::kMappedInHosts || is_on_boards(algorithm);
+}
+
+bool is_on_boards(Algorithm algorithm) {
+  return algorithm == Algorithm::kBoards || algorithm == Algorithm::kBoardsInHosts || algorithm == Algorithm::kStaged;
 }
 
 std::vector<Choice> unmapped_choices(const Call& call, const CostModel& model) {
@@ -552,7 +574,7 @@ bool fits_boards(const Call& call) {
   std::uint64_t all = 0;
   for (std::uint32_t rank = 0; rank < call.size; ++rank) {
     const std::uint64_t bytes = bytes_on_board(call, rank);
-    if (bytes > kBoardBytesMax) return false;
+    if (bytes > call.piece_bytes) return false;
     all += bytes;
   }
   if (all > kBoardsBytesMax) return false;
@@ -567,7 +589,14 @@ ByMessages by_messages(const Call& call, Algorithm algorithm, const CostModel& m
   } else {
     const Choice best = unmapped_choices(call, model)[0];
     made.algorithm = best.algorithm;
-    made.are_boards_cheaper = fits_boards(call) && cost_of_boards(call, model) <= best.cost_ns;
+    double least = best.cost_ns;
+    for (const Algorithm each : {Algorithm::kBoards, Algorithm::kStaged}) {
+      const bool fits = each == Algorithm::kBoards ? fits_boards(call) : fits_staging(call);
+      const double cost = fits ? Costs(call, model).of(each) : 0;
+      if (!fits || cost > least) continue;
+      made.on_boards = each;
+      least = cost;
+    }
   }
   const bool is_by_leaders = algorithm == Algorithm::kBoardsInHosts;
   made.schedule = make_schedule(call, is_by_leaders ? algorithm : made.algorithm, model);
@@ -594,6 +623,44 @@ std::uint64_t bytes_on_board(const Call& call, std::uint32_t rank) {
       break;
   }
   return count * call.element_bytes;
+}
+
+std::uint64_t input_count(const Call& call) {
+  const bool is_root = call.rank == call.root;
+  switch (call.operation) {
+    case Operation::kBarrier:
+    case Operation::kBroadcast:
+      return 0;
+    case Operation::kAllGather:
+    case Operation::kGather:
+      return call.counts[call.rank];
+    case Operation::kScatter:
+      return is_root ? total(call.counts) : 0;
+    case Operation::kReduceScatter:
+    case Operation::kAllToAll:
+      return total(call.counts);
+    default:
+      return call.count;
+  }
+}
+
+std::uint64_t output_count(const Call& call) {
+  const bool is_root = call.rank == call.root;
+  switch (call.operation) {
+    case Operation::kAllGather:
+      return total(call.counts);
+    case Operation::kGather:
+      return is_root ? total(call.counts) : 0;
+    case Operation::kScatter:
+    case Operation::kReduceScatter:
+      return call.counts[call.rank];
+    case Operation::kAllToAll:
+      return total(call.in_counts);
+    case Operation::kReduce:
+      return is_root ? call.count : 0;
+    default:
+      return call.count;
+  }
 }
 
 Schedule make_schedule(const Call& call, Algorithm algorithm, const CostModel& model, Meetings meetings) {

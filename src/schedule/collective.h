@@ -13,6 +13,14 @@
 
 namespace hawser::schedule {
 
+/// The most that a rank can write on its board at once.
+inline constexpr std::uint64_t kBoardBytesMax = 64 * 1024;
+/// The most that all ranks can write there at once. Each may read all of it.
+inline constexpr std::uint64_t kBoardsBytesMax = 1 << 20;
+/// The most that a rank can write there if there are several hosts. Messages between them take most of the time then.
+inline constexpr std::uint64_t kBoardBytesInHostsMax = 4 * 1024;
+inline constexpr std::uint32_t kBoardRanksMax = 64;  ///< Each reads the board of each.
+
 enum class Operation : std::uint8_t {
   kBarrier,
   kBroadcast,
@@ -52,8 +60,10 @@ struct Call {
   bool has_input_in_output = false;  ///< The two are one, as the table above allows.
   /// Ranks that share a host may map each other's buffers. Whether these can be mapped they tell each other first.
   bool may_be_mapped = false;
-  /// Ranks that share a host may write small things on boards: see runtime/board.h.
+  /// Ranks that share a host may write on boards: see runtime/board.h.
   bool may_use_boards = false;
+  /// The most that one rank has on its board at once. The same at all ranks, and at most kBoardBytesMax.
+  std::uint64_t piece_bytes = kBoardBytesMax;
 };
 
 enum class Algorithm : std::uint8_t {
@@ -73,15 +83,9 @@ enum class Algorithm : std::uint8_t {
   /// Of two levels by leaders. Ranks of a host write on boards: see boards_in_hosts.h. Its schedule is for hosts whose
   /// boards are not open.
   kBoardsInHosts,
+  kStaged,  ///< Piece by piece over boards: see staging.h. It has no schedule.
 };
-inline constexpr std::size_t kAlgorithms = 13;
-/// The most that a rank can write on its board for one collective.
-inline constexpr std::uint64_t kBoardBytesMax = 64 * 1024;
-/// The most that all ranks can write there for one. Each reads it at once.
-inline constexpr std::uint64_t kBoardsBytesMax = 1 << 20;
-/// The most that a rank can write there if there are several hosts. Messages between them take most of the time then.
-inline constexpr std::uint64_t kBoardBytesInHostsMax = 4 * 1024;
-inline constexpr std::uint32_t kBoardRanksMax = 64;  ///< Each reads the board of each.
+inline constexpr std::size_t kAlgorithms = 14;
 std::string_view to_string(Algorithm algorithm);
 
 struct Choice {
@@ -97,17 +101,22 @@ Algorithm cheapest(const Call& call, const CostModel& model);
 bool fits_boards(const Call& call);
 /// Bytes of its input that a rank writes on its board.
 std::uint64_t bytes_on_board(const Call& call, std::uint32_t rank);
+/// Elements of its buffers that this rank reads and writes, by the table of Call: of a broadcast's root that writes.
+std::uint64_t input_count(const Call& call);
+std::uint64_t output_count(const Call& call);
 /// It depends on which ranks share a host.
 bool is_by_hosts(Algorithm algorithm);
 /// Ranks read or write what others map.
 bool is_by_memory(Algorithm algorithm);
+/// Of these: what they write lies on boards.
+bool is_on_boards(Algorithm algorithm);
 /// Those that go by messages alone.
 std::vector<Choice> unmapped_choices(const Call& call, const CostModel& model);
 /// By messages alone: for ranks of a host that found that their buffers or boards are not mapped. Other hosts may go by
 /// that algorithm at the same time.
 struct ByMessages {
   Algorithm algorithm = Algorithm::kDirect;
-  bool are_boards_cheaper = false;  ///< On one host, where the call fits there.
+  std::optional<Algorithm> on_boards = {};  ///< On one host: that is cheaper, on boards.
   Schedule schedule;
 };
 ByMessages by_messages(const Call& call, Algorithm algorithm, const CostModel& model);

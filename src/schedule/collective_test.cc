@@ -474,6 +474,33 @@ TEST(Collective, WhatIsSmallGoesByBoardsWithinEachHost) {
   EXPECT_EQ(first(many), Algorithm::kTwoLevels) << "each reads the board of each";
 }
 
+TEST(Collective, CountsWhatIsReadAndWritten) {
+  const auto counts = [](const Call& call) { return std::pair(input_count(call), output_count(call)); };
+  using Both = std::pair<std::uint64_t, std::uint64_t>;
+  for (const std::uint32_t rank : {0U, 1U}) {
+    const bool is_root = rank == 1;
+    const auto of = [&](Operation operation) {
+      return counts({.operation = operation,
+                     .rank = rank,
+                     .size = 2,
+                     .root = 1,
+                     .count = 9,
+                     .counts = {3, 4},
+                     .in_counts = {5, 6}});
+    };
+    EXPECT_EQ(of(Operation::kBroadcast), (Both{0, 9}));
+    EXPECT_EQ(of(Operation::kReduce), (Both{9, is_root ? 9 : 0}));
+    EXPECT_EQ(of(Operation::kAllReduce), (Both{9, 9}));
+    EXPECT_EQ(of(Operation::kScan), (Both{9, 9}));
+    EXPECT_EQ(of(Operation::kAllGather), (Both{is_root ? 4 : 3, 7}));
+    EXPECT_EQ(of(Operation::kReduceScatter), (Both{7, is_root ? 4 : 3}));
+    EXPECT_EQ(of(Operation::kGather), (Both{is_root ? 4 : 3, is_root ? 7 : 0}));
+    EXPECT_EQ(of(Operation::kScatter), (Both{is_root ? 7 : 0, is_root ? 4 : 3}));
+    EXPECT_EQ(of(Operation::kAllToAll), (Both{7, 11}));
+  }
+  EXPECT_EQ(counts({.operation = Operation::kBarrier, .size = 2}), (Both{0, 0}));
+}
+
 TEST(Collective, WhatIsSmallGoesByBoards) {
   constexpr CostModel kModel;
   const auto first = [&](const Call& call) { return choices(call, kModel)[0].algorithm; };
@@ -510,11 +537,14 @@ TEST(Collective, WhatIsSmallGoesByBoards) {
   all.size = 17;
   EXPECT_FALSE(fits_boards(all)) << "each would read more at once than kBoardsBytesMax";
   // What turns out not to be mapped.
-  Call fallen{.operation = Operation::kAllReduce, .size = 2, .count = kBoardBytesMax, .may_use_boards = true};
+  Call fallen{.operation = Operation::kAllReduce, .size = 2, .count = 16'000, .may_use_boards = true};
   fallen.may_be_mapped = true;
-  EXPECT_TRUE(by_messages(fallen, Algorithm::kMapped, kModel).are_boards_cheaper);
+  EXPECT_EQ(by_messages(fallen, Algorithm::kMapped, kModel).on_boards, Algorithm::kBoards);
+  fallen.count = kBoardBytesMax;
   fallen.size = 8;
-  EXPECT_FALSE(by_messages(fallen, Algorithm::kMapped, kModel).are_boards_cheaper) << "each reads eight boards";
+  EXPECT_EQ(by_messages(fallen, Algorithm::kMapped, kModel).on_boards, Algorithm::kStaged) << "each reads eight boards";
+  fallen.may_use_boards = false;
+  EXPECT_EQ(by_messages(fallen, Algorithm::kMapped, kModel).on_boards, std::nullopt);
   // Of many ranks each would wait for each.
   const Call many{.operation = Operation::kBarrier, .size = 256, .may_use_boards = true};
   EXPECT_EQ(first(many), Algorithm::kDissemination);

@@ -20,8 +20,9 @@
 
 namespace hawser::schedule {
 
-/// The caller's two buffers, which may be one and the same where the operation says so, and what the schedule asks for.
-enum class Buffer : std::uint8_t { kInput, kOutput, kScratch };
+/// The caller's two buffers, which may be one and the same where the operation says so, what the schedule asks for, and
+/// what a rank shows the others of its host: see staging.h.
+enum class Buffer : std::uint8_t { kInput, kOutput, kScratch, kBoard };
 
 /// In elements.
 struct Slice {

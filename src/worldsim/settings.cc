@@ -45,6 +45,8 @@ Settings draw_settings(base::Rng& rng, std::uint64_t seed, sim::Mode mode) {
   settings.hosts = 1 + rng.below(std::min<std::size_t>(settings.ranks, 3));
   if (shares_in_hosts) settings.hosts = std::max<std::size_t>(settings.hosts, 2);
   if (may_share && !shares_in_hosts) settings.hosts = 1;
+  constexpr std::size_t kElementMax = 8;  // Bytes. Each rank has a share of each piece.
+  if (may_share && seed % 5 < 3) settings.piece = settings.ranks * kElementMax * (1 + seed % 2);
   settings.in_blocks = rng.chance(0.7);
   // Some runs without faults: there every operation must end well.
   if (seed % 8 == 7) settings.faults = 0;
@@ -68,13 +70,13 @@ void draw_network(base::Rng& rng, const Settings& settings, sim::Universe& unive
 }
 
 std::string describe(const Settings& settings) {
-  return fmt::format("{} ranks, {} acts, {} at once, {} hosts, {} faults{}{}{}{}{}{}{}{}{}{}{}", settings.ranks,
-                     settings.acts, settings.at_once, settings.hosts, settings.faults,
-                     settings.automatic ? ", automatic" : "", settings.cancels ? ", cancels" : "",
-                     settings.impatient ? ", impatient" : "", settings.errs ? ", errs" : "",
-                     settings.dissents ? ", dissents" : "", settings.majority ? ", majority" : "",
-                     settings.parts ? ", parts" : "", settings.groups ? ", groups" : "",
-                     settings.reads ? ", reads" : "", settings.maps ? ", maps" : "", settings.boards ? ", boards" : "");
+  return fmt::format(
+      "{} ranks, {} acts, {} at once, {} hosts, {} faults{}{}{}{}{}{}{}{}{}{}{}{}", settings.ranks, settings.acts,
+      settings.at_once, settings.hosts, settings.faults, settings.automatic ? ", automatic" : "",
+      settings.cancels ? ", cancels" : "", settings.impatient ? ", impatient" : "", settings.errs ? ", errs" : "",
+      settings.dissents ? ", dissents" : "", settings.majority ? ", majority" : "", settings.parts ? ", parts" : "",
+      settings.groups ? ", groups" : "", settings.reads ? ", reads" : "", settings.maps ? ", maps" : "",
+      settings.boards ? ", boards" : "", settings.piece > 0 ? fmt::format(", pieces of {}", settings.piece) : "");
 }
 
 }  // namespace hawser::worldsim

@@ -35,6 +35,7 @@ struct Settings {
   bool reads = false;      ///< Receivers read large messages out of the sender's memory.
   bool maps = false;       ///< Ranks read each other's buffers in collectives,
   bool boards = false;     ///< or write small ones on boards.
+  std::size_t piece = 0;   ///< Bytes of a piece, of what goes over boards in pieces. 0: as it is.
 };
 
 Settings draw_settings(base::Rng& rng, std::uint64_t seed, sim::Mode mode);

@@ -62,6 +62,10 @@ void Stage::open(Actor& actor) {
     costs = {.message_ns = kAlways, .combined_byte_ns = kAlways, .read_byte_ns = kAlways, .board_ns = kAlways};
     hooks.read_at_once = 64;  // So that faults come while a rank reads.
   }
+  if (settings_.piece > 0) {
+    hooks.piece_bytes = settings_.piece;
+    hooks.read_at_once = 2 * settings_.piece;
+  }
   if (actor.number == 0) hooks.told_costs = costs;  // The others hear of it when they enter.
   hooks.run = [this, &actor](std::function<void()> job) { run_later(actor, std::move(job)); };
   const std::size_t block = (settings_.ranks + settings_.hosts - 1) / settings_.hosts;

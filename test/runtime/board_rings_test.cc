@@ -145,7 +145,7 @@ TEST_F(BoardRings, CallsThatWaitDoNotWakeTheDriver) {
 
 // What ranks send then are bells for those that polled in vain and sleep. Four meetings by messages would take eight.
 TEST_F(BoardRings, RanksThatReadEachOthersMemoryMeetOnBoards) {
-  constexpr std::uint64_t kCalls = 1000, kCount = 64 * 1024;
+  constexpr std::uint64_t kCalls = 1000, kCount = 256 * 1024;
   open(2);
   std::vector<Region> regions;
   for (const auto& core : cores_) regions.push_back(core->agent().allocate({.size = kCount}).value());

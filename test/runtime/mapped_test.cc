@@ -161,9 +161,9 @@ TEST_F(MappedWorld, AllGatherAndReduceScatterOfUnevenBlocks) {
   });
 }
 
-// ---- Where not all can be mapped, all go by messages.
+// ---- Where not all can be mapped, all go another way.
 
-TEST_F(MappedWorld, OneRankOnTheHeapMakesAllSendMessages) {
+TEST_F(MappedWorld, OneRankOnTheHeapMakesAllGoAnotherWay) {
   open(3);
   const Regions in = allocate(kCount), out = allocate(kCount);
   std::vector<float> heap(kCount);
@@ -180,12 +180,12 @@ TEST_F(MappedWorld, OneRankOnTheHeapMakesAllSendMessages) {
 }
 
 // The model chooses mapped memory, which these buffers are not in. Boards take any memory.
-TEST_F(MappedWorld, WhatIsNotMappedAndFitsOnBoardsGoesThere) {
-  constexpr std::size_t kFits = 16 * 1024;
+TEST_F(MappedWorld, WhatIsNotMappedGoesOverBoards) {
+  constexpr std::size_t kFits = 64 * 1024;
   open(2);
   std::vector<std::vector<float>> in(2, std::vector<float>(kFits)), out = in;
   int round = 0;
-  for (; round < kRoundsMax && last_algorithm() != "boards"; ++round) {
+  for (; round < kRoundsMax && last_algorithm() != "staged"; ++round) {
     on_all([&](std::size_t rank) {
       fill(in[rank].data(), kFits, rank, round);
       const Status status =
@@ -194,7 +194,7 @@ TEST_F(MappedWorld, WhatIsNotMappedAndFitsOnBoardsGoesThere) {
       for (std::size_t i = 0; i < kFits; ++i) ASSERT_EQ(out[rank][i], sum(i, round)) << i;
     });
   }
-  EXPECT_EQ(last_algorithm(), "boards");
+  EXPECT_EQ(last_algorithm(), "staged");
 }
 
 TEST_F(MappedWorld, BuffersThatOverlapInPartAreNotRead) {

@@ -51,10 +51,12 @@ std::vector<Planned> plan_within_host() {
   for (const What operation : {What::kBroadcast, What::kAllReduce, What::kAllGather, What::kReduceScatter}) {
     add(operation, "mapped", {64 * kKilo, kMega, 4 * kMega}, true);
     add(operation, "mapped", {256 * kKilo, 2 * kMega}, false);
+    add(operation, "staged", {64 * kKilo, kMega}, true);
+    add(operation, "staged", {4 * kKilo, 16 * kKilo, 256 * kKilo, 4 * kMega}, false);
   }
   for (const What operation : {What::kBroadcast, What::kAllReduce, What::kAllGather}) {
     add(operation, "boards", {8, 4 * kKilo}, true);
-    add(operation, "boards", {512}, false);
+    add(operation, "boards", {512, 16 * kKilo, 64 * kKilo}, false);
   }
   add(What::kAllReduce, "doubling", {512, 16 * kKilo}, false);
   add(What::kAllReduce, "circulant", {256 * kKilo}, false);
@@ -64,7 +66,9 @@ std::vector<Planned> plan_within_host() {
 
 std::vector<Planned> plan_between_hosts() {
   std::vector<Planned> plan = plan_within_host();
-  std::erase_if(plan, [](const Planned& each) { return each.item.mapped || each.item.algorithm == "boards"; });
+  std::erase_if(plan, [](const Planned& each) {
+    return schedule::is_by_memory(schedule::algorithm_named(each.item.algorithm).value());
+  });
   return plan;
 }
 

@@ -113,7 +113,9 @@ void Collective::on_late(Operation&, Instant now) {
 
 void Collective::begin(Instant now) {
   turns_ = call.hosts.empty() ? 1 : schedule::kTurnsInHosts;
-  if (on_boards == schedule::Algorithm::kStaged) {
+  if (on_boards == schedule::Algorithm::kStaged && is_exchange()) {
+    turns_ = 1 + schedule::kPiecesMax;
+  } else if (on_boards == schedule::Algorithm::kStaged) {
     turns_ = schedule::Staging(call).turns() - (base::planted(base::Planted::kTurnMiscounted) ? 1 : 0);
   }
   if (mapped != nullptr) turns_ = 1 + std::max(schedule::kMeetingsMax, turns_);
@@ -157,7 +159,9 @@ void Collective::note_algorithm(schedule::Algorithm its) {
 void Collective::begin_on_board(Board& board, std::uint64_t turn, Instant now) {
   turn_ = turn;
   if (mapped != nullptr) return tell_on_board(board, now);
-  if (on_boards == schedule::Algorithm::kStaged) return stage(board, turn, now);
+  if (on_boards == schedule::Algorithm::kStaged) {
+    return is_exchange() ? tell_counts(board, turn, now) : stage(board, turn, {}, now);
+  }
   if (call.hosts.empty()) {
     schedule = {};  // That by messages, if `check_buffers` needed it.
     write_on_board(board, call, turn, elements.output);
@@ -171,7 +175,47 @@ void Collective::begin_on_board(Board& board, std::uint64_t turn, Instant now) {
   sit_down(now);
 }
 
-void Collective::stage(Board& board, std::uint64_t turn, Instant now) {
+/// Each rank what it sends to whom, and what it gets.
+void Collective::tell_counts(Board& board, std::uint64_t turn, Instant now) {
+  schedule = {};
+  own_counts_ = schedule::AllCounts::letter(call);
+  counts_ = schedule::AllCounts(call.size);
+  const std::span<std::byte> letters = std::as_writable_bytes(std::span(counts_.letters()));
+  meeting_ = {.operation = schedule::Operation::kAllGather,
+              .rank = call.rank,
+              .size = call.size,
+              .counts = std::vector<std::uint64_t>(call.size, letters.size() / call.size)};
+  on_board_ = &board_call_.emplace(
+      board, meeting_,
+      BoardPhase::Buffers{.input = std::as_bytes(std::span(own_counts_)).data(), .output = letters.data()}, turn,
+      number, digest);
+  sit_down(now);
+}
+
+/// All ranks know what all others told.
+void Collective::go_on_from_counts(Instant now) {
+  room->finish(*turn_, now);
+  stand_up();
+  meeting_ = {};
+  if (const auto pair = counts_.first_difference()) {
+    const auto [from, to] = *pair;
+    return fail(Status(Code::kInvalid,
+                       title() + ": rank " + std::to_string(from) + " sends " + std::to_string(counts_.sent(from, to)) +
+                           " elements to rank " + std::to_string(to) + ", which wants " +
+                           std::to_string(counts_.wanted(from, to)) + ": the ranks differ in what they call")
+                    .with_peer(ranks[to == call.rank ? from : to].name()),
+                now);
+  }
+  const std::uint64_t each = call.piece_bytes / call.element_bytes / call.size;
+  if (counts_.most() / each >= schedule::kPiecesMax) {
+    return fail(Status(Code::kInvalid, title() + ": a block of " + std::to_string(counts_.most()) +
+                                           " elements is more than ranks of one host exchange at once"),
+                now);
+  }
+  stage(room->board(), *turn_ + 1, std::move(counts_), now);
+}
+
+void Collective::stage(Board& board, std::uint64_t turn, schedule::AllCounts counts, Instant now) {
   schedule = {};
   BoardPhase::Buffers buffers = {.input = elements.input, .output = elements.output, .combine = elements.combine};
   if (overlaps()) {  // The first pieces of the result would change later ones of the input.
@@ -180,7 +224,7 @@ void Collective::stage(Board& board, std::uint64_t turn, Instant now) {
     std::memcpy(scratch_.get(), elements.input, bytes);
     buffers.input = scratch_.get();
   }
-  staged_call_ = std::make_unique<StagedCall>(board, call, std::move(buffers), turn, number, digest);
+  staged_call_ = std::make_unique<StagedCall>(board, call, std::move(counts), std::move(buffers), turn, number, digest);
   on_board_ = staged_call_.get();
   sit_down(now);
 }
@@ -241,7 +285,11 @@ void Collective::go_on_from_meeting(Instant now) {
 /// The phase is over. True: the next one is on boards, too. False: it has gone on, mostly by messages, or has ended.
 bool Collective::go_on_from_board(Instant now) {
   if (meeting_.size > 1) {
-    go_on_from_meeting(now);
+    if (is_exchange()) {
+      go_on_from_counts(now);
+    } else {
+      go_on_from_meeting(now);
+    }
     return false;
   }
   const bool was_last = on_board_->turn() != *turn_ || staged_call_ != nullptr;

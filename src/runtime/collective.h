@@ -128,7 +128,10 @@ class Collective final : public Operation, public Listener, public BoardUser {
   void make_schedule();
   bool overlaps() const;
   bool has_buffers_for_boards() const;
-  void stage(Board& board, std::uint64_t turn, Instant now);
+  bool is_exchange() const { return call.operation == schedule::Operation::kAllToAll && mapped == nullptr; }
+  void stage(Board& board, std::uint64_t turn, schedule::AllCounts counts, Instant now);
+  void tell_counts(Board& board, std::uint64_t turn, Instant now);
+  void go_on_from_counts(Instant now);
   void write_on_board(Board& board, const schedule::Call& phase, std::uint64_t turn, std::byte* output);
   void write_last_phase();
   void tell_on_board(Board& board, Instant now);
@@ -154,6 +157,8 @@ class Collective final : public Operation, public Listener, public BoardUser {
   std::uint64_t turns_ = 0;            ///< and how many it takes.
   schedule::Call meeting_;             ///< Where it is mapped, and meets on boards: what is there now.
   std::uint64_t met_ = 0;              ///< Turns that are behind it.
+  schedule::AllCounts counts_;         ///< Of an all_to_all on boards: what the ranks tell each other first.
+  std::vector<std::uint64_t> own_counts_;
   std::optional<BoardCall> board_call_;
   std::unique_ptr<StagedCall> staged_call_;
   BoardPhase* on_board_ = nullptr;  ///< One of these, while it is in a phase there.

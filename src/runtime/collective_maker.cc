@@ -83,7 +83,8 @@ CollectiveMaker::Made CollectiveMaker::build(CollectiveCall call, const Collecti
   if (!site_.is_sparse) what.hosts = several_hosts_;
   const bool is_packed = call.how != 0;  // In memory of this library's own.
   what.piece_bytes = site_.piece_bytes;
-  what.may_be_mapped = what.may_use_boards = has_mates_ && !site_.is_sparse && !is_packed;
+  what.may_use_boards = has_mates_ && !site_.is_sparse;
+  what.may_be_mapped = what.may_use_boards && !is_packed;
   HAWSER_TRY_ASSIGN(const schedule::Algorithm algorithm, choose(what, options));
   const bool goes_by_hosts = schedule::is_by_hosts(algorithm);
   if (goes_by_hosts) call.how += hosts_digest_;

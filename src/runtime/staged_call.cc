@@ -10,12 +10,12 @@ namespace hawser::runtime {
 using schedule::Action;
 using schedule::Buffer;
 
-StagedCall::StagedCall(Board& board, const schedule::Call& call, Buffers buffers, std::uint64_t turn,
-                       std::uint64_t number, std::uint64_t digest)
+StagedCall::StagedCall(Board& board, const schedule::Call& call, schedule::AllCounts counts, Buffers buffers,
+                       std::uint64_t turn, std::uint64_t number, std::uint64_t digest)
     : board_(board),
       call_(call),
       buffers_(std::move(buffers)),
-      staging_(call),
+      staging_(call, std::move(counts)),
       first_turn_(turn),
       number_(number),
       digest_(digest),

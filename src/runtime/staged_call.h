@@ -25,11 +25,11 @@ namespace hawser::runtime {
 class StagedCall final : public BoardPhase {
  public:
   /// `board` and `call` outlive it. The buffers are the caller's until it is over; the input is the output, as the call
-  /// says, or they do not overlap.
-  StagedCall(Board& board, const schedule::Call& call, Buffers buffers, std::uint64_t turn, std::uint64_t number,
-             std::uint64_t digest);
-  StagedCall(Board& board, schedule::Call&& call, Buffers buffers, std::uint64_t turn, std::uint64_t number,
-             std::uint64_t digest) = delete;
+  /// says, or they do not overlap. `counts`: of an all_to_all.
+  StagedCall(Board& board, const schedule::Call& call, schedule::AllCounts counts, Buffers buffers, std::uint64_t turn,
+             std::uint64_t number, std::uint64_t digest);
+  StagedCall(Board& board, schedule::Call&& call, schedule::AllCounts counts, Buffers buffers, std::uint64_t turn,
+             std::uint64_t number, std::uint64_t digest) = delete;
 
   Step go_on() override;
   bool has_news() const override;

@@ -54,7 +54,8 @@ class StagedCallTest : public testing::Test {
           }
           if (during_combine_) during_combine_();
         }};
-    ranks_.push_back(std::make_unique<StagedCall>(*boards_[rank], call, buffers, kFirstTurn, 4, digest));
+    ranks_.push_back(
+        std::make_unique<StagedCall>(*boards_[rank], call, schedule::AllCounts(), buffers, kFirstTurn, 4, digest));
   }
   void begin_all(const Call& like, const std::vector<Values>& inputs, std::vector<Values>& outputs) {
     for (std::uint32_t rank = 0; rank < kRanks; ++rank) begin(like, rank, inputs[rank], outputs[rank]);

@@ -276,12 +276,14 @@ double cost_of_boards(const Call& call, const CostModel& model) {
 
 /// The first piece takes as long as a meeting, and it costs something to begin. The others are on their way meanwhile,
 /// and cost a look at each board.
+/// Before an all_to_all the ranks tell each other their counts.
 double cost_of_staging(const Call& call, const CostModel& model) {
   constexpr double kFirst = 3.2, kLook = 0.3;  // Of a meeting.
   constexpr double kInCaches = 0.64;
   const Staging staging(call);
   const auto turns = static_cast<double>(staging.turns()), first = static_cast<double>(staging.turns_of_piece());
-  const double meetings = kFirst * first + kLook * (turns - first);
+  const double told = call.operation == Operation::kAllToAll ? 1 : 0;
+  const double meetings = told + kFirst * first + kLook * std::max(turns - first, 0.0);
   const Staging::Work work = staging.work();
   return model.board_ns * (call.size - 1) * meetings + kInCaches * work.copied * model.read_byte_ns +
          work.combined * model.combined_byte_ns;
@@ -495,6 +497,16 @@ class Costs {
   const CostModel one_level_;
 };
 
+/// No rank knows the others' counts, and all choose alike: so by what the call costs without elements.
+Algorithm cheapest_exchange(const Call& call, const CostModel& model) {
+  Call empty = call;
+  empty.counts.assign(call.size, 0);
+  empty.in_counts = empty.counts;
+  const Costs costs(empty, model);
+  const bool is_staged = fits_staging(call) && costs.of(Algorithm::kStaged) < costs.of(Algorithm::kDirect);
+  return is_staged ? Algorithm::kStaged : Algorithm::kDirect;
+}
+
 }  // namespace
 
 std::string_view to_string(Operation operation) {
@@ -529,10 +541,15 @@ std::vector<Choice> choices(const Call& call, const CostModel& model) {
   const Few right = right_ones(call);
   for (const Algorithm algorithm : right.all()) all.push_back({algorithm, costs.of(algorithm)});
   std::ranges::stable_sort(all, {}, &Choice::cost_ns);
+  if (call.operation == Operation::kAllToAll) {
+    const Algorithm best = cheapest(call, model);
+    std::stable_partition(all.begin(), all.end(), [&](const Choice& choice) { return choice.algorithm == best; });
+  }
   return all;
 }
 
 Algorithm cheapest(const Call& call, const CostModel& model) {
+  if (call.operation == Operation::kAllToAll) return cheapest_exchange(call, model);
   const Costs costs(call, model);
   std::optional<Choice> best;
   const Few right = right_ones(call);

@@ -8,10 +8,13 @@ namespace {
 /// The rank's block comes from the input of each, or from that of the root.
 bool comes_in_shares(Operation operation) {
   return operation == Operation::kReduce || operation == Operation::kAllReduce ||
-         operation == Operation::kReduceScatter || operation == Operation::kScatter;
+         operation == Operation::kReduceScatter || operation == Operation::kScatter ||
+         operation == Operation::kAllToAll;
 }
 
-bool combines(Operation operation) { return comes_in_shares(operation) && operation != Operation::kScatter; }
+bool combines(Operation operation) {
+  return comes_in_shares(operation) && operation != Operation::kScatter && operation != Operation::kAllToAll;
+}
 
 bool is_of_one_tensor(Operation operation) {
   return operation == Operation::kBroadcast || operation == Operation::kReduce || operation == Operation::kAllReduce;
@@ -23,27 +26,50 @@ void add(std::vector<Step>& steps, const Step& step) {
 
 }  // namespace
 
+std::vector<std::uint64_t> AllCounts::letter(const Call& call) {
+  std::vector<std::uint64_t> all = call.counts;
+  all.insert(all.end(), call.in_counts.begin(), call.in_counts.end());
+  return all;
+}
+
+std::optional<std::pair<std::uint32_t, std::uint32_t>> AllCounts::first_difference() const {
+  for (std::uint32_t from = 0; from < size_; ++from) {
+    for (std::uint32_t to = 0; to < size_; ++to) {
+      if (sent(from, to) != wanted(from, to)) return std::pair(from, to);
+    }
+  }
+  return std::nullopt;
+}
+
+std::uint64_t AllCounts::most() const { return told_.empty() ? 0 : std::ranges::max(told_); }
+
 bool fits_staging(const Call& call) {
   const Operation what = call.operation;
   const bool is_moved = what == Operation::kBroadcast || what == Operation::kAllGather || what == Operation::kGather ||
-                        what == Operation::kScatter;
+                        what == Operation::kScatter || what == Operation::kAllToAll;
   const bool is_combined = combines(what) && call.commutes && !call.reproducible;
-  const std::uint64_t elements = is_of_one_tensor(what) ? call.count : Blocks(call.counts).total();
+  // Of an all_to_all each rank knows its own counts only.
+  const std::uint64_t elements = what == Operation::kAllToAll ? 1
+                                 : is_of_one_tensor(what)     ? call.count
+                                                              : Blocks(call.counts).total();
   const bool is_one_way = what == Operation::kGather || what == Operation::kScatter;
   if (is_one_way && elements * call.element_bytes <= kOneWayPieces * call.piece_bytes) return false;
   return call.may_use_boards && call.hosts.empty() && call.size >= 2 && call.size <= kBoardRanksMax &&
          (is_moved || is_combined) && elements > 0 && call.piece_bytes / call.element_bytes >= call.size;
 }
 
-Staging::Staging(const Call& call)
+Staging::Staging(const Call& call, AllCounts counts)
     : call_(call),
       has_sums_(call.operation == Operation::kReduce || call.operation == Operation::kAllReduce),
-      blocks_(call.counts) {
+      counts_(std::move(counts)),
+      blocks_(call.counts),
+      come_(call.in_counts) {
   const std::uint64_t on_board = call.piece_bytes / call.element_bytes;
   const std::uint64_t each = on_board / call.size;
   step_ = has_sums_ ? each * call.size : has_shares() ? each : on_board;
   std::uint64_t most = call.count;
   if (!is_of_one_tensor(call.operation)) most = std::ranges::max(call.counts);
+  if (call.operation == Operation::kAllToAll) most = counts_.most();
   pieces_ = most / step_ + (most % step_ > 0 ? 1 : 0);
 }
 
@@ -104,11 +130,23 @@ Slice Staging::whole(std::uint64_t piece, std::uint32_t rank) const {
   return {Buffer::kOutput, blocks_.at(rank) + piece * step_, part_of(blocks_.count(rank), piece)};
 }
 
+/// Of an all_to_all, and of a scatter, whose root sends: elements from one rank to another.
+std::uint64_t Staging::sent(std::uint64_t piece, std::uint32_t from, std::uint32_t to) const {
+  const bool is_own = call_.operation == Operation::kAllToAll;
+  return part_of(is_own ? counts_.sent(from, to) : blocks_.count(to), piece);
+}
+
+/// Where that goes at this rank.
+Slice Staging::landing(std::uint64_t piece, std::uint32_t from) const {
+  const std::uint64_t begin = call_.operation == Operation::kAllToAll ? come_.at(from) : 0;
+  return {Buffer::kOutput, begin + piece * step_, sent(piece, from, call_.rank)};
+}
+
 std::uint64_t Staging::written(std::uint64_t piece, std::uint32_t rank) const {
   if (!is_writer(rank)) return 0;
   if (!has_shares()) return whole(piece, rank).count;
   for (std::uint32_t last = call_.size; last-- > 0;) {
-    const std::uint64_t count = share(piece, last).count;
+    const std::uint64_t count = has_sums_ ? share(piece, last).count : sent(piece, rank, last);
     if (count > 0) return place_on_board(piece, last) + count;
   }
   return 0;
@@ -125,9 +163,7 @@ void Staging::write(std::uint64_t piece, std::vector<Step>& steps) const {
     for (std::uint32_t rank = 0; rank < call_.size; ++rank) {
       const Slice its = share(piece, rank);
       if (rank != me && is_writer(me)) add(steps, copy(its, {Buffer::kBoard, place_on_board(piece, rank), its.count}));
-      if (rank == me && call_.operation == Operation::kScatter && me == call_.root) {
-        add(steps, copy(its, {Buffer::kOutput, piece * step_, its.count}));
-      }
+      if (rank == me && !combines(call_.operation) && is_writer(me)) add(steps, copy(its, landing(piece, me)));
     }
     return;
   }
@@ -161,16 +197,13 @@ void Staging::take(std::uint64_t piece, std::vector<Step>& steps) const {
   if (!is_reader(call_.rank)) return;
   if (call_.operation == Operation::kReduceScatter) return combine(piece, {Buffer::kOutput, piece * step_, 0}, steps);
   const std::uint32_t me = call_.rank;
-  if (call_.operation == Operation::kScatter) {
-    const std::uint64_t count = share(piece, me).count;
-    const Slice there = {Buffer::kBoard, place_on_board(piece, me), count};
-    return add(steps, {Action::kRead, call_.root, {}, {Buffer::kOutput, piece * step_, count}, there});
-  }
   for (std::uint32_t distance = 1; distance < call_.size; ++distance) {
     const std::uint32_t rank = (me + distance) % call_.size;
-    Slice its = has_sums_ ? share(piece, rank) : whole(piece, rank);
+    if (!is_writer(rank) && !has_sums_) continue;
+    const bool is_share = has_shares() && !has_sums_;  // Of several on its board.
+    Slice its = is_share ? landing(piece, rank) : has_sums_ ? share(piece, rank) : whole(piece, rank);
     its.buffer = Buffer::kOutput;
-    add(steps, {Action::kRead, rank, {}, its, {Buffer::kBoard, 0, its.count}});
+    add(steps, {Action::kRead, rank, {}, its, {Buffer::kBoard, is_share ? place_on_board(piece, me) : 0, its.count}});
   }
 }
 

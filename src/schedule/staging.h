@@ -11,6 +11,8 @@
 // Thread rule: pure functions.
 
 #include <cstdint>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "schedule/collective.h"
@@ -20,14 +22,45 @@ namespace hawser::schedule {
 /// Of a gather or scatter: up to so many pieces, all blocks together, messages are as fast, and wait for no other rank.
 inline constexpr std::uint64_t kOneWayPieces = 2;
 
-/// Whether the ranks of one host can do the call that way. All ranks get the same answer.
+/// Whether the ranks of one host can do the call that way. All ranks get the same answer. Of an all_to_all no rank
+/// knows the others' counts: see AllCounts.
 bool fits_staging(const Call& call);
+
+/// So many pieces an all_to_all has at most: its ranks do not know how many when they take turns of the boards.
+inline constexpr std::uint64_t kPiecesMax = std::uint64_t{1} << 32;
+
+/// What the ranks of an all_to_all tell each other first: each its counts of what it sends, and then of what it gets.
+class AllCounts {
+ public:
+  AllCounts() = default;
+  explicit AllCounts(std::uint32_t size) : size_(size), told_(std::size_t{2} * size * size) {}
+  static std::vector<std::uint64_t> letter(const Call& call);
+
+  /// The letters of all ranks, in their order.
+  std::vector<std::uint64_t>& letters() { return told_; }
+  /// Elements from one rank to another, as the sender says, and the receiver.
+  std::uint64_t sent(std::uint32_t from, std::uint32_t to) const { return told_[(std::size_t{2} * from) * size_ + to]; }
+  std::uint64_t wanted(std::uint32_t from, std::uint32_t to) const {
+    return told_[(std::size_t{2} * to + 1) * size_ + from];
+  }
+  /// The first two ranks, sender and receiver, that do not say the same.
+  std::optional<std::pair<std::uint32_t, std::uint32_t>> first_difference() const;
+  /// The largest block.
+  std::uint64_t most() const;
+
+ private:
+  std::uint32_t size_ = 0;
+  std::vector<std::uint64_t> told_;
+};
 
 class Staging {
  public:
   /// The call outlives it, and `fits_staging`.
-  explicit Staging(const Call& call);
+  explicit Staging(const Call& call) : Staging(call, AllCounts()) {}
+  /// Of an all_to_all, whose ranks say the same.
+  Staging(const Call& call, AllCounts counts);
   explicit Staging(Call&&) = delete;
+  Staging(Call&&, AllCounts) = delete;
 
   std::uint64_t pieces() const { return pieces_; }
   /// Of the boards.
@@ -61,13 +94,17 @@ class Staging {
   /// Of a block of so many elements, what comes in that piece.
   std::uint64_t part_of(std::uint64_t count, std::uint64_t piece) const;
   Slice share(std::uint64_t piece, std::uint32_t rank) const;
+  std::uint64_t sent(std::uint64_t piece, std::uint32_t from, std::uint32_t to) const;
+  Slice landing(std::uint64_t piece, std::uint32_t from) const;
   std::uint64_t place_on_board(std::uint64_t piece, std::uint32_t rank) const;
   Slice whole(std::uint64_t piece, std::uint32_t rank) const;
   void combine(std::uint64_t piece, Slice result, std::vector<Step>& steps) const;
 
   const Call& call_;
   const bool has_sums_;
+  const AllCounts counts_;  ///< Of an all_to_all.
   Blocks blocks_;           ///< Of `counts`.
+  Blocks come_;             ///< Of `in_counts`.
   std::uint64_t step_ = 1;  ///< Elements of one rank's block that are in a piece. Of sums: of the tensor.
   std::uint64_t pieces_ = 0;
 };

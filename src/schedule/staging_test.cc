@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace hawser::schedule {
@@ -20,8 +24,18 @@ class StagedRanks {
     calls_.assign(like.size, like);
     for (std::uint32_t rank = 0; rank < like.size; ++rank) calls_[rank].rank = rank;
   }
+  StagedRanks(std::vector<Call> calls, const std::vector<Values>& inputs, const std::vector<Values>& outputs)
+      : calls_(std::move(calls)), inputs_(inputs), outputs_(outputs) {}
+  AllCounts told() const {
+    AllCounts all(calls_[0].size);
+    all.letters().clear();
+    for (const Call& call : calls_) std::ranges::copy(AllCounts::letter(call), std::back_inserter(all.letters()));
+    return all;
+  }
   std::vector<Values> run() {
-    std::vector<Staging> all(calls_.begin(), calls_.end());
+    std::vector<Staging> all;
+    const bool is_exchange = calls_[0].operation == Operation::kAllToAll;
+    for (const Call& call : calls_) all.emplace_back(call, is_exchange ? told() : AllCounts());
     const auto size = static_cast<std::uint32_t>(calls_.size());
     const std::uint64_t most = calls_[0].piece_bytes / calls_[0].element_bytes;
     for (std::uint64_t piece = 0; piece < all[0].pieces(); ++piece) {
@@ -194,6 +208,43 @@ TEST_P(StagingTest, TheRootsElementsComeToTheOthers) {
     want.emplace_back(first, first + static_cast<std::ptrdiff_t>(blocks.count(rank)));
   }
   EXPECT_EQ(StagedRanks(blocks_of, in, out).run(), want);
+}
+
+TEST_P(StagingTest, EachRanksBlocksComeToTheirRanks) {
+  const auto count = [](std::uint32_t from, std::uint32_t to) { return (from * 7 + to * 3) % 11; };
+  std::vector<Call> calls;
+  std::vector<Values> in(size_), out, want(size_);
+  for (std::uint32_t rank = 0; rank < size_; ++rank) {
+    Call& each = calls.emplace_back(call(Operation::kAllToAll, 2));
+    each.rank = rank;
+    for (std::uint32_t other = 0; other < size_; ++other) {
+      each.counts.push_back(count(rank, other));
+      each.in_counts.push_back(count(other, rank));
+      for (std::uint64_t i = 0; i < count(rank, other); ++i) in[rank].push_back(value(rank, 100 * other + i));
+      for (std::uint64_t i = 0; i < count(other, rank); ++i) want[rank].push_back(value(other, 100 * rank + i));
+    }
+    out.emplace_back(want[rank].size());
+  }
+  const StagedRanks all(calls, in, out);
+  EXPECT_EQ(all.told().first_difference(), std::nullopt);
+  EXPECT_EQ(StagedRanks(calls, in, out).run(), want);
+  ++calls[1].in_counts[0];
+  EXPECT_EQ(StagedRanks(calls, in, out).told().first_difference(), (std::pair<std::uint32_t, std::uint32_t>{0, 1}));
+}
+
+TEST(Staging, RanksOfAnExchangeChooseAlikeWhateverTheirCounts) {
+  for (const std::uint32_t size : {2U, 5U, 64U}) {
+    Call call{.operation = Operation::kAllToAll, .size = size, .element_bytes = 4, .may_use_boards = true};
+    for (const std::uint64_t count : {0U, 1U, 100'000'000U}) {
+      call.counts.assign(size, count);
+      call.in_counts.assign(size, 3);
+      EXPECT_EQ(cheapest(call, {}), Algorithm::kStaged);
+      EXPECT_EQ(choices(call, {})[0].algorithm, Algorithm::kStaged);
+      EXPECT_EQ(unmapped_choices(call, {})[0].algorithm, Algorithm::kDirect);
+      EXPECT_EQ(cheapest(call, {.board_ns = 100'000}), Algorithm::kDirect);
+      EXPECT_EQ(choices(call, {.board_ns = 100'000})[0].algorithm, Algorithm::kDirect);
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, StagingTest, testing::Values(2, 3, 4, 5, 8, 13, 64));

@@ -132,6 +132,45 @@ TEST_F(StagedWorld, BlocksComeWhereTheyBelong) {
   }
 }
 
+TEST_F(StagedWorld, AllToAllOfAnyCounts) {
+  for (const std::uint32_t size : {2U, 3U, 5U}) {
+    open_staged(size);
+    for (const std::size_t scale : {0U, 1U, 5'000U}) {  // None, small ones, and many pieces.
+      const auto count = [&](std::size_t from, std::size_t to) { return scale * ((from * 3 + to * 5) % 7); };
+      std::vector<Floats> out(size), want(size);
+      check([&](std::size_t rank) {
+        Counts go, come;
+        Floats in;
+        for (std::size_t other = 0; other < size; ++other) {
+          go.push_back(count(rank, other));
+          come.push_back(count(other, rank));
+          const Floats to_it = values(go[other], rank, static_cast<int>(other));
+          in.insert(in.end(), to_it.begin(), to_it.end());
+          const Floats from_it = values(come[other], other, static_cast<int>(rank));
+          want[rank].insert(want[rank].end(), from_it.begin(), from_it.end());
+        }
+        out[rank].resize(want[rank].size());
+        return worlds_[rank].all_to_all(in.data(), out[rank].data(), go, come, kType);
+      });
+      EXPECT_EQ(out, want);
+    }
+  }
+}
+
+TEST_F(StagedWorld, CountsThatDoNotFitTogetherAreNamedByAll) {
+  open_staged(3);
+  on_all([&](std::size_t rank) {
+    Floats in(300), out(300);
+    const Counts go(3, 100);
+    Counts come = go;
+    if (rank == 2) come[1] = 99;
+    const Status status = worlds_[rank].all_to_all(in.data(), out.data(), go, come, kType);
+    EXPECT_EQ(status.code(), Code::kInvalid) << status.to_string();
+    EXPECT_NE(status.message().find("rank 1 sends 100 elements to rank 2, which wants 99"), std::string::npos)
+        << status.to_string();
+  });
+}
+
 // As by messages: what the first pieces write must not be what later ones read.
 TEST_F(StagedWorld, ResultsMayLieInTheInput) {
   open_staged(3);

@@ -62,8 +62,8 @@ void by_kernel(const CopyKernels* kernel, std::span<const CopyPiece> pieces, Cop
   hawser::base::stream_fence();
 }
 
-void by_cached(const CopyKernels* kernel, std::span<const CopyPiece> pieces, CopyHint) {
-  for (const CopyPiece& piece : pieces) kernel->cached(piece);
+void by_cached(const CopyKernels* kernel, std::span<const CopyPiece> pieces, CopyHint hint) {
+  for (const CopyPiece& piece : pieces) kernel->cached(piece, hint);
 }
 
 void by_choice(const CopyKernels*, std::span<const CopyPiece> pieces, CopyHint hint) {

@@ -138,16 +138,17 @@ void CopyKernels::stream(const CopyPiece& piece) const {
   finish(stream_one, without_front(rest, kStreamWidth * part));
 }
 
-void CopyKernels::cached(const CopyPiece& piece) const {
+void CopyKernels::cached(const CopyPiece& piece, CopyHint hint) const {
   if (piece.size < kCachedLoopMin) return plain(piece);
   const CopyPiece rest = aligned(piece);
-  if (rest.size >= kStringMoveMin && string_moves_pay()) return string_move(rest.target, rest.source, rest.size);
+  const std::size_t least = hint.read_elsewhere ? kStringMoveSharedMin : kStringMoveMin;
+  if (rest.size >= least && string_moves_pay()) return string_move(rest.target, rest.source, rest.size);
   finish(cached_one, rest);
 }
 
 bool CopyKernels::copy(const CopyPiece& piece, CopyHint hint) const {
   if (!streams(piece.size, hint)) {
-    cached(piece);
+    cached(piece, hint);
     return false;
   }
   stream(piece);

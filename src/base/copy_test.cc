@@ -81,11 +81,15 @@ TEST(Copy, LargeCachedPiecesAreExactHoweverTheyLie) {
   const std::vector<std::byte> source = random_bytes(kStringMoveMin * 2 + 300);
   for (const CopyKernels* kernel : all_kernels()) {
     SCOPED_TRACE(kernel->name);
-    for (const std::size_t size : {kStringMoveMin - 1, kStringMoveMin + 64, kStringMoveMin * 2 + 1}) {
-      for (const std::size_t at : {0u, 1u, 63u, 100u}) {
-        std::vector<std::byte> target(source.size() + 200, kGuard);
-        kernel->cached({target.data() + at, source.data() + (at * 7) % 129, size});
-        expect_copied(target, at, source.data() + (at * 7) % 129, size);
+    for (const bool is_read_elsewhere : {false, true}) {
+      const std::size_t least = is_read_elsewhere ? kStringMoveSharedMin : kStringMoveMin;
+      for (const std::size_t size : {least - 1, least, least + 64, least * 2 + 1}) {
+        for (const std::size_t at : {0u, 1u, 63u, 100u}) {
+          std::vector<std::byte> target(source.size() + 200, kGuard);
+          kernel->cached({target.data() + at, source.data() + (at * 7) % 129, size},
+                         {.read_elsewhere = is_read_elsewhere});
+          expect_copied(target, at, source.data() + (at * 7) % 129, size);
+        }
       }
     }
   }

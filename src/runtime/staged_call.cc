@@ -20,7 +20,8 @@ StagedCall::StagedCall(Board& board, const schedule::Call& call, schedule::AllCo
       number_(number),
       digest_(digest),
       inputs_(turn_at(turn)),
-      sums_(turn_at(turn + 1)) {}
+      sums_(turn_at(turn + 1)),
+      scratch_(staging_.scratch() * call.element_bytes) {}
 
 bool StagedCall::may_write() const { return written_ < staging_.pieces() && board_.is_free(turn_of_input(written_)); }
 
@@ -102,6 +103,7 @@ void StagedCall::act(std::byte* board, std::span<const std::span<const std::byte
   const auto place = [&](const schedule::Slice& slice) {
     const std::uint64_t at = slice.at * call_.element_bytes;
     if (slice.buffer == Buffer::kInput) return const_cast<std::byte*>(buffers_.input) + at;  // It is only read.
+    if (slice.buffer == Buffer::kScratch) return scratch_.data() + at;
     return (slice.buffer == Buffer::kOutput ? buffers_.output : board) + at;
   };
   const std::uint64_t output = schedule::output_count(call_) * call_.element_bytes;

@@ -68,6 +68,7 @@ class StagedCall final : public BoardPhase {
   BoardTurn* lost_ = nullptr;  ///< A board went while this rank combined what is there: it cannot do that again.
   std::uint64_t moved_ = 0;
   std::vector<schedule::Step> steps_;
+  std::vector<std::byte> scratch_;
 };
 
 }  // namespace hawser::runtime

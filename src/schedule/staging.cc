@@ -142,6 +142,8 @@ Slice Staging::landing(std::uint64_t piece, std::uint32_t from) const {
   return {Buffer::kOutput, begin + piece * step_, sent(piece, from, call_.rank)};
 }
 
+std::uint64_t Staging::scratch() const { return has_sums_ && !is_reader(call_.rank) ? step_ / call_.size : 0; }
+
 std::uint64_t Staging::written(std::uint64_t piece, std::uint32_t rank) const {
   if (!is_writer(rank)) return 0;
   if (!has_shares()) return whole(piece, rank).count;
@@ -187,8 +189,12 @@ void Staging::combine(std::uint64_t piece, Slice result, std::vector<Step>& step
 void Staging::sum(std::uint64_t piece, std::vector<Step>& steps) const {
   Slice result = share(piece, call_.rank);
   const Slice on_board = {Buffer::kBoard, 0, result.count};
-  result.buffer = is_reader(call_.rank) ? Buffer::kOutput : Buffer::kBoard;
-  if (result.buffer == Buffer::kBoard) return combine(piece, on_board, steps);
+  // Not on the board: each store would take a line from the cores that have read it. A copy takes many at once.
+  if (is_reader(call_.rank)) {
+    result.buffer = Buffer::kOutput;
+  } else {
+    result = {Buffer::kScratch, 0, result.count};
+  }
   combine(piece, result, steps);
   if (summed(piece, call_.rank) > 0) add(steps, copy(result, on_board));
 }

@@ -67,6 +67,8 @@ class Staging {
   std::uint64_t turns() const { return pieces_ * turns_of_piece(); }
   std::uint64_t turns_of_piece() const { return has_sums_ ? 2 : 1; }
   bool has_sums() const { return has_sums_; }
+  /// Elements that this rank needs while it sums.
+  std::uint64_t scratch() const;
   /// Elements that a rank has on its board of that piece: the input, and the sums.
   std::uint64_t written(std::uint64_t piece, std::uint32_t rank) const;
   std::uint64_t summed(std::uint64_t piece, std::uint32_t rank) const;
@@ -74,7 +76,7 @@ class Staging {
   /// What this rank does: of kBoard it writes its own, and reads that of the step's peer. The steps are in order.
   /// From the caller's buffers to its board. Also its own part of the result, where that is only a copy.
   void write(std::uint64_t piece, std::vector<Step>& steps) const;
-  /// From all inputs to the output, and to its board. Only where there are sums.
+  /// From all inputs to the output, or scratch, and to its board. Only where there are sums.
   void sum(std::uint64_t piece, std::vector<Step>& steps) const;
   /// To the output: from the sums where there are any, else from the inputs.
   void take(std::uint64_t piece, std::vector<Step>& steps) const;

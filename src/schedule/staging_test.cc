@@ -59,6 +59,7 @@ class StagedRanks {
         EXPECT_LE(all[rank].summed(piece, rank), most);
         EXPECT_EQ(all[(rank + 1) % size].summed(piece, rank), all[rank].summed(piece, rank));
         all[rank].sum(piece, steps);
+        scratch_.assign(all[rank].scratch(), 0);
         play(rank, steps, boards, &sums[rank], all[rank].summed(piece, rank));
       }
       for (std::uint32_t rank = 0; rank < size; ++rank, steps.clear()) {
@@ -73,6 +74,7 @@ class StagedRanks {
   void play_one(std::uint32_t rank, const Step& step, const std::vector<Values>& read, Values* own) {
     const auto at = [&](const Slice& slice, std::uint64_t index) -> std::uint64_t& {
       if (slice.buffer == Buffer::kBoard) return own->at(slice.at + index);
+      if (slice.buffer == Buffer::kScratch) return scratch_.at(slice.at + index);
       return (slice.buffer == Buffer::kInput ? inputs_ : outputs_)[rank].at(slice.at + index);
     };
     for (std::uint64_t i = 0; i < step.to.count; ++i) {
@@ -94,6 +96,7 @@ class StagedRanks {
 
   std::vector<Call> calls_;
   std::vector<Values> inputs_, outputs_;
+  Values scratch_;
 };
 
 class StagingTest : public testing::TestWithParam<std::uint32_t> {

@@ -122,10 +122,10 @@ TEST_F(StagedCallTest, GivesTheResultInAnyOrderOfRanks) {
 }
 
 TEST_F(StagedCallTest, WritesAheadAsLongAsItHasSlots) {
-  const Values in(kElements);
+  const Values in;
   std::vector<Values> out(kRanks, Values(kElements));
   const Call call = {.operation = What::kBroadcast, .root = 0, .count = kElements};
-  for (std::uint32_t rank = 0; rank < kRanks; ++rank) begin(call, rank, {}, out[rank]);
+  for (std::uint32_t rank = 0; rank < kRanks; ++rank) begin(call, rank, in, out[rank]);
   std::size_t written = 0;
   while (ranks_[0]->go_on() == Step::kMoved) ++written;
   EXPECT_EQ(written, kBoardSlots);
@@ -140,9 +140,9 @@ TEST_F(StagedCallTest, WritesAheadAsLongAsItHasSlots) {
 }
 
 TEST_F(StagedCallTest, ItKnowsWhetherOneThatItWaitsForStandsOnACore) {
-  const Values in(kElements);
+  const std::vector<Values> all_in(kRanks, Values(kElements));
   std::vector<Values> out(kRanks, Values(kElements));
-  begin_all({.operation = What::kAllReduce, .count = kElements}, std::vector(kRanks, in), out);
+  begin_all({.operation = What::kAllReduce, .count = kElements}, all_in, out);
   boards_[1]->stand_on(5);
   play(0);
   EXPECT_TRUE(ranks_[0]->awaits_one_on(5));
@@ -168,9 +168,9 @@ TEST_F(StagedCallTest, AnotherCallIsFoundInItsFirstPiece) {
 }
 
 TEST_F(StagedCallTest, ABoardThatHasGoneEndsIt) {
-  const Values in(kElements, 1);
+  const std::vector<Values> all_in(kRanks, Values(kElements, 1));
   std::vector<Values> out(kRanks, Values(kElements));
-  begin_all({.operation = What::kAllReduce, .count = kElements}, std::vector(kRanks, in), out);
+  begin_all({.operation = What::kAllReduce, .count = kElements}, all_in, out);
   for (std::size_t rank = 0; rank < kRanks; ++rank) EXPECT_EQ(ranks_[rank]->go_on(), Step::kMoved);
   gone_ = 2;
   play(0);
@@ -179,9 +179,9 @@ TEST_F(StagedCallTest, ABoardThatHasGoneEndsIt) {
 }
 
 TEST_F(StagedCallTest, ABoardThatGoesWhileItIsReadIsFound) {
-  const Values in(kElements, 1);
+  const std::vector<Values> all_in(kRanks, Values(kElements, 1));
   std::vector<Values> out(kRanks, Values(kElements));
-  begin_all({.operation = What::kAllReduce, .count = kElements}, std::vector(kRanks, in), out);
+  begin_all({.operation = What::kAllReduce, .count = kElements}, all_in, out);
   for (std::size_t rank = 0; rank < kRanks; ++rank) {
     EXPECT_EQ(ranks_[rank]->go_on(), Step::kMoved);
     EXPECT_EQ(ranks_[rank]->go_on(), Step::kMoved);

@@ -1,4 +1,5 @@
-"""Collectives of processes of one host that read each other's memory (`World.empty`), one of which may be killed."""
+"""Large collectives of processes of one host, one of which may be killed: in memory that they map (`World.empty`) they
+read each other's, and in any other memory they go over boards in pieces."""
 
 import gc
 import json
@@ -27,9 +28,10 @@ def algorithms(name):
              if call["profiling_name"] == "hawser:all_reduce"] for rank in json.loads(told)["worlds"][0]["ranks"]]
 
 
-def run_rank(rank, size, folder, name, die, results):
+def run_rank(rank, size, folder, name, die, maps, results):
     world = World.open(size, rank, hawser.file_directory(folder), name=name, timeout=60)
-    data, total = world.empty(COUNT, "float32"), world.empty(COUNT, "float32")
+    empty = world.empty if maps else numpy.empty
+    data, total = empty(COUNT, "float32"), empty(COUNT, "float32")
     places = numpy.arange(COUNT) % 50
     for number in range(ROUNDS):
         data[:] = places + rank + number
@@ -39,6 +41,9 @@ def run_rank(rank, size, folder, name, die, results):
     told = algorithms(name) if rank == 0 else None
     world.barrier()
     if die and rank == 1:
+        data[:] = places
+        begun = world.iall_reduce(data, out=total)  # The others may have read some of its input.
+        assert begun is not None
         os.kill(os.getpid(), signal.SIGKILL)
     try:
         while die:
@@ -55,11 +60,11 @@ def run_rank(rank, size, folder, name, die, results):
     world.shutdown(30)
 
 
-def run(tmp_path, size, die):
+def run(tmp_path, size, die, maps=True):
     context = multiprocessing.get_context("spawn")
     results = context.Queue()
     name = f"world.{uuid.uuid4().hex[:12]}"
-    processes = [context.Process(target=run_rank, args=(rank, size, str(tmp_path), name, die, results))
+    processes = [context.Process(target=run_rank, args=(rank, size, str(tmp_path), name, die, maps, results))
                  for rank in range(size)]
     for process in processes:
         process.start()
@@ -76,8 +81,15 @@ def test_processes_read_each_others_memory(tmp_path, ranks):
         assert calls[-5:] == ["mapped"] * 5, calls
 
 
-def test_a_rank_that_is_killed_meanwhile_is_named_and_the_others_go_on(tmp_path):
-    assert run(tmp_path, 3, True) == {0: [1], 2: [1]}
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_processes_bring_other_memory_in_pieces(tmp_path, ranks):
+    for calls in run(tmp_path, ranks, False, maps=False)[0]:
+        assert calls[-5:] == ["staged"] * 5, calls
+
+
+@pytest.mark.parametrize("maps", [True, False], ids=["mapped", "staged"])
+def test_a_rank_that_is_killed_meanwhile_is_named_and_the_others_go_on(tmp_path, maps):
+    assert run(tmp_path, 3, True, maps) == {0: [1], 2: [1]}
 
 
 def test_empty_has_shape_and_type_and_goes_with_its_arrays():

@@ -22,7 +22,8 @@ struct CollectiveOptions {
   Compressor compress = {};
   /// The call goes by this algorithm and not by the cheapest: its name in docs/collectives.md, such as "doubling". All
   /// ranks name the same one. kInvalid, listing those that can do the call, where this one cannot. An all_reduce that
-  /// is compressed takes no notice of it. "mapped" and "boards" send messages until the ranks see each other's memory.
+  /// is compressed takes no notice of it. "mapped", "boards" and "staged" send messages until the ranks see each
+  /// other's memory.
   /// Empty: the cost model chooses.
   std::string_view algorithm = {};
 };

@@ -27,8 +27,8 @@ namespace hawser::agent {
 struct RemoteRegion;
 struct Session;
 
-inline constexpr std::size_t kServicesMax = 4;      ///< Of one agent.
-inline constexpr std::size_t kServiceHeadMax = 64;  ///< What stands before the body of a message.
+inline constexpr std::size_t kServicesMax = 4;                     ///< Of one agent.
+inline constexpr std::size_t kServiceHeadMax = wire::kOwnHeadMax;  ///< What stands before the body of a message.
 
 /// A channel of the library's own, and how many messages of one peer may wait there.
 struct OwnChannel {
@@ -52,7 +52,7 @@ enum class Sent : std::uint8_t {
 class Carrier {
  public:
   /// Sends a message on one of the service's channels: `head`, and behind it `body`. With a body the head is at most
-  /// kServiceHeadMax; both together at most kMessageMax.
+  /// kServiceHeadMax; the body is at most kMessageMax.
   virtual Sent carry(Session& session, std::uint32_t channel, std::span<const std::byte> head,
                      std::span<const std::byte> body) = 0;
   /// The service is done with a message of so many bytes that came: the peer may send another one.

@@ -39,7 +39,7 @@ bool CreditReceiver::credit_due() const {
   // Without the last clause a window of little more than one message could stand still: the sender waits for room for a
   // large one, the receiver for a quarter to be freed.
   return freed_messages >= quarter(window_.messages) || freed_bytes >= quarter(window_.bytes) ||
-         (freed_bytes > 0 && told_.bytes - received_.bytes < kMessageMax);
+         (freed_bytes > 0 && told_.bytes - received_.bytes < wire::kOwnMessageMax);
 }
 
 CreditLimits CreditReceiver::take_limits() {

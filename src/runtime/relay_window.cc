@@ -5,6 +5,7 @@
 #include <hawser/peer.h>
 
 #include "base/bytes.h"
+#include "wire/link.h"
 #include "wire/relay.h"
 
 namespace hawser::runtime {
@@ -44,7 +45,7 @@ RelayWindow::Taken RelayWindow::take(std::uint64_t sequence, bool has_more, std:
   ++owed_pieces_;
   owed_bytes_ += piece.size();
   if (is_whole_) message_.clear();
-  if (message_.size() + piece.size() > kMessageMax) return Taken::kBad;
+  if (message_.size() + piece.size() > wire::kOwnMessageMax) return Taken::kBad;
   message_ += base::as_text(piece);
   is_whole_ = !has_more;
   return is_whole_ ? Taken::kWhole : Taken::kPart;

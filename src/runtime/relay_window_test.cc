@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/rng.h"
+#include "wire/link.h"
 
 namespace hawser::runtime {
 namespace {
@@ -19,18 +20,19 @@ Taken take(RelayWindow& window, const RelayWindow::Piece& piece) {
   return window.take(piece.sequence, piece.has_more, base::as_bytes(*piece.bytes));
 }
 
-TEST(RelayWindow, AMessageOfTheLargestSizeIsTwoPieces) {
+TEST(RelayWindow, AMessageOfTheLargestSizeIsThreePieces) {
   RelayWindow from, to;
-  const std::string body(kMessageMax - 4, 'b');
-  ASSERT_EQ(from.push(base::as_bytes("head"), base::as_bytes(body)), 2U);
+  const std::string body(wire::kOwnMessageMax - 4, 'b');
+  ASSERT_EQ(from.push(base::as_bytes("head"), base::as_bytes(body)), 3U);
   EXPECT_EQ(take(to, from.unacknowledged()[0]), Taken::kPart);
-  EXPECT_EQ(take(to, from.unacknowledged()[1]), Taken::kWhole);
+  EXPECT_EQ(take(to, from.unacknowledged()[1]), Taken::kPart);
+  EXPECT_EQ(take(to, from.unacknowledged()[2]), Taken::kWhole);
   EXPECT_EQ(to.message(), "head" + body);
 }
 
 TEST(RelayWindow, PiecesOfAMessageThatIsTooLongAreRefused) {
   RelayWindow to;
-  const std::string piece(kMessageMax / 2, 'p');
+  const std::string piece(wire::kOwnMessageMax / 2, 'p');
   EXPECT_EQ(to.take(1, true, base::as_bytes(piece)), Taken::kPart);
   EXPECT_EQ(to.take(2, true, base::as_bytes(piece)), Taken::kPart);
   EXPECT_EQ(to.take(3, false, base::as_bytes("x")), Taken::kBad);

@@ -13,12 +13,20 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <hawser/peer.h>
 #include <hawser/transfer.h>
 
 namespace hawser::wire {
 
 inline constexpr std::uint32_t kUserChannelMin = 16;  ///< Lower ones are the library's own.
-inline constexpr std::size_t kClasses = 3;            ///< Values of Priority.
+/// On these a head of so many bytes may come before as much as a user may send.
+inline constexpr std::size_t kOwnHeadMax = 64;
+inline constexpr std::size_t kOwnMessageMax = kOwnHeadMax + kMessageMax;
+/// Bytes of one message on that channel.
+constexpr std::size_t message_max(std::uint32_t channel) {
+  return channel >= kUserChannelMin ? kMessageMax : kOwnMessageMax;
+}
+inline constexpr std::size_t kClasses = 3;  ///< Values of Priority.
 constexpr std::size_t index_of(Priority priority) { return static_cast<std::size_t>(priority); }
 
 inline constexpr std::size_t kLinks = 8;  ///< All values of three bits.

@@ -53,6 +53,8 @@
 #include <hawser/status.h>
 #include <hawser/transfer.h>
 
+#include "wire/link.h"
+
 namespace hawser::wire {
 
 /// In class realtime: all that ranks do together, calls, most words, and the user's messages of the class.
@@ -61,8 +63,8 @@ inline constexpr std::uint32_t kRuntimeChannel = 4;
 inline constexpr std::uint32_t kRuntimeBulkChannel = 7;
 /// In class critical: the user's messages of the class, with their parts.
 inline constexpr std::uint32_t kRuntimeCriticalChannel = 8;
-inline constexpr std::size_t kRuntimeHeadMax = 64;  ///< All but the bytes themselves.
-inline constexpr std::size_t kRuntimeBodyMax = 64 * 1024 - kRuntimeHeadMax;
+inline constexpr std::size_t kRuntimeHeadMax = kOwnHeadMax;  ///< All but the bytes themselves.
+inline constexpr std::size_t kRuntimeBodyMax = kMessageMax;
 inline constexpr std::size_t kRevokeTextMax = 1024;
 inline constexpr std::size_t kTopologyTextMax = 256;
 inline constexpr std::size_t kRankBitmapsMax = 2 * 8 * 1024;  ///< Bytes: worlds of 65,536 ranks.

@@ -322,7 +322,7 @@ Result<Send> decode_send(const Envelope& envelope) {
   message.bytes = in.rest();
   if (!in.ok()) {
     result = truncated(envelope.kind);
-  } else if (message.bytes.size() > kMessageMax) {
+  } else if (message.bytes.size() > message_max(message.channel)) {
     result = corrupt(envelope.kind, "the message is too long");
   }
   return result;

@@ -295,6 +295,10 @@ TEST(Session, BoundsHold) {
   EXPECT_EQ(decode_any(base::as_bytes(message(Send{{Priority::kRealtime, 1}, 16, {}}, long_text.substr(1)))),
             Code::kOk);
   EXPECT_EQ(decode_any(base::as_bytes(message(Send{{Priority::kRealtime, 0}, 16, {}}))), Code::kCorrupt);
+  const std::string with_head(kOwnMessageMax + 1, 'x');  // On the library's channels.
+  EXPECT_EQ(decode_any(base::as_bytes(message(Send{{Priority::kRealtime, 1}, 15, {}}, with_head))), Code::kCorrupt);
+  EXPECT_EQ(decode_any(base::as_bytes(message(Send{{Priority::kRealtime, 1}, 15, {}}, with_head.substr(1)))),
+            Code::kOk);
   arrive.transfer = 1;
   arrive.chunks = kChunksMax + 1;
   EXPECT_EQ(decode_any(base::as_bytes(message(arrive))), Code::kCorrupt);

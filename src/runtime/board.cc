@@ -105,6 +105,11 @@ Board::Sight Board::look(std::uint32_t rank, std::uint64_t turn, Entry* entry) c
   return Sight::kThere;
 }
 
+bool Board::is_gone(std::uint32_t rank) const {
+  const std::byte* const board = board_of(rank);
+  return board == nullptr || load(board + kWorldAt, std::memory_order_acquire) != world_;
+}
+
 bool Board::is_still_there(std::uint32_t rank, std::uint64_t turn) const {
   const std::byte* const board = board_of(rank);
   if (board == nullptr) return false;

@@ -82,6 +82,8 @@ class Board {
   std::span<std::span<const std::byte>> seen(std::uint64_t turn) {
     return std::span(seen_).subspan(turn % kBoardSlots * size_, size_);
   }
+  /// See Sight::kGone.
+  bool is_gone(std::uint32_t rank) const;
   /// What `look` gave was there all the time until now.
   bool is_still_there(std::uint32_t rank, std::uint64_t turn) const;
   /// This rank is on that core of the host. Others that wait for it on the same core let it run.

@@ -7,7 +7,7 @@ namespace hawser::runtime {
 
 BoardCall::BoardCall(Board& board, const schedule::Call& call, Buffers buffers, std::uint64_t turn,
                      std::uint64_t number, std::uint64_t digest)
-    : board_(board),
+    : BoardPhase(board),
       call_(call),
       buffers_(std::move(buffers)),
       number_(number),
@@ -93,28 +93,6 @@ bool BoardCall::has_news() const { return has_written_ ? written_.has_news() : b
 bool BoardCall::is_awaited(std::uint32_t rank) const {
   if (rank == call_.rank) return false;
   return written_.awaits(rank) || (!has_written_ && !board_.has_freed(rank, turn()));
-}
-
-std::vector<std::uint32_t> BoardCall::awaited() const {
-  std::vector<std::uint32_t> all;
-  for (std::uint32_t rank = 0; rank < call_.size; ++rank) {
-    if (is_awaited(rank)) all.push_back(rank);
-  }
-  return all;
-}
-
-bool BoardCall::awaits_one_on(int core) const {
-  for (std::uint32_t rank = 0; rank < call_.size; ++rank) {
-    if (board_.stood_on(rank, core) && is_awaited(rank)) return true;
-  }
-  return false;
-}
-
-std::optional<std::uint32_t> BoardCall::out_of_sight() const {
-  for (std::uint32_t rank = 0; rank < call_.size; ++rank) {
-    if (is_awaited(rank) && written_.misses(rank)) return rank;
-  }
-  return std::nullopt;
 }
 
 }  // namespace hawser::runtime

@@ -11,9 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <vector>
 
 #include "runtime/board.h"
 #include "runtime/board_phase.h"
@@ -34,17 +32,13 @@ class BoardCall final : public BoardPhase {
   bool has_news() const override;
   std::uint64_t turn() const override { return written_.turn(); }
   std::uint32_t culprit() const override { return written_.culprit(); }
-  std::vector<std::uint32_t> awaited() const override;
-  bool awaits_one_on(int core) const override;
-  std::optional<std::uint32_t> out_of_sight() const override;
 
  private:
-  bool is_awaited(std::uint32_t rank) const;
+  bool is_awaited(std::uint32_t rank) const override;
   std::span<const std::byte> own_bytes() const;
   void take_result();
   void combine(std::uint64_t at, std::uint64_t count);
 
-  Board& board_;
   const schedule::Call& call_;
   const Buffers buffers_;
   const std::uint64_t number_, digest_;

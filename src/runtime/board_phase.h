@@ -3,13 +3,15 @@
 // BoardPhase: one rank's part in what the ranks of a host do together on their boards: BoardCall in one turn of these,
 // StagedCall in many.
 //
-// Thread rule: under the lane's lock.
+// Thread rule: under the lane's lock. Lifetime: the board outlives it.
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <vector>
+
+#include "runtime/board.h"
 
 namespace hawser::runtime {
 
@@ -29,7 +31,7 @@ class BoardPhase {
     kBad,      ///< or wrote what no rank of this world can have written.
   };
 
-  BoardPhase() = default;
+  explicit BoardPhase(Board& board) : board_(board) {}
   BoardPhase(const BoardPhase&) = delete;
   BoardPhase& operator=(const BoardPhase&) = delete;
   virtual ~BoardPhase() = default;
@@ -41,11 +43,17 @@ class BoardPhase {
   virtual std::uint64_t turn() const = 0;
   virtual std::uint32_t culprit() const = 0;
   /// Ranks that have not written yet, or have to read first what they were written before.
-  virtual std::vector<std::uint32_t> awaited() const = 0;
+  std::vector<std::uint32_t> awaited() const;
   /// One of them told last that it is on that core.
-  virtual bool awaits_one_on(int core) const = 0;
+  bool awaits_one_on(int core) const;
   /// The lowest rank whose board can be read no more and is waited for.
-  virtual std::optional<std::uint32_t> out_of_sight() const = 0;
+  std::optional<std::uint32_t> out_of_sight() const;
+
+ protected:
+  /// Never of this rank.
+  virtual bool is_awaited(std::uint32_t rank) const = 0;
+
+  Board& board_;
 };
 
 }  // namespace hawser::runtime

@@ -14,11 +14,6 @@ bool BoardTurn::awaits(std::uint32_t rank) const {
   return rank >= seen_ && board_->look(rank, turn_, &entry) != Board::Sight::kThere;
 }
 
-bool BoardTurn::misses(std::uint32_t rank) const {
-  Board::Entry entry;
-  return board_->look(rank, turn_, &entry) == Board::Sight::kGone;
-}
-
 bool BoardTurn::is_still_there() {
   for (std::uint32_t rank = 0; rank < board_->size(); ++rank) {
     if (board_->is_still_there(rank, turn_)) continue;

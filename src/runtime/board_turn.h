@@ -48,8 +48,6 @@ class BoardTurn {
   /// By rank, once all have written.
   std::span<const std::span<const std::byte>> written() const { return written_; }
   bool awaits(std::uint32_t rank) const;
-  /// Its board can be read no more.
-  bool misses(std::uint32_t rank) const;
   /// What was read since `look` was there all the time. False: a board is out of sight, and nothing that was read
   /// counts; it is awaited anew.
   bool is_still_there();

@@ -59,12 +59,12 @@ TEST_F(BoardTurnTest, WhatWasReadCountsForNothingOnceABoardHasGone) {
   write(0, 0);
   write(1, 0);
   EXPECT_EQ(turn.look(three), Sight::kAll);
-  EXPECT_FALSE(turn.misses(1));
+  EXPECT_FALSE(boards_[0]->is_gone(1));
   gone_ = 1;
   EXPECT_FALSE(turn.is_still_there());
   EXPECT_EQ(turn.culprit(), 1U);
   EXPECT_TRUE(turn.awaits(1));
-  EXPECT_TRUE(turn.misses(1));
+  EXPECT_TRUE(boards_[0]->is_gone(1));
   EXPECT_EQ(turn.look(three), Sight::kWaits);
 }
 

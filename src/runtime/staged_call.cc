@@ -12,7 +12,7 @@ using schedule::Buffer;
 
 StagedCall::StagedCall(Board& board, const schedule::Call& call, schedule::AllCounts counts, Buffers buffers,
                        std::uint64_t turn, std::uint64_t number, std::uint64_t digest)
-    : board_(board),
+    : BoardPhase(board),
       call_(call),
       buffers_(std::move(buffers)),
       staging_(call, std::move(counts)),
@@ -30,7 +30,7 @@ bool StagedCall::may_sum() const {
 }
 
 BoardPhase::Step StagedCall::go_on() {
-  if (lost_ != nullptr) return look_for_lost();
+  if (is_lost_) return look_for_lost();
   if (may_write()) return write();
   if (may_sum()) {
     const Step step = sum();
@@ -67,12 +67,12 @@ BoardPhase::Step StagedCall::see(BoardTurn& turn, bool are_sums, std::uint64_t p
 bool StagedCall::has_lost(BoardTurn& turn) {
   if (turn.is_still_there()) return false;
   culprit_ = turn.culprit();
-  lost_ = &turn;
+  is_lost_ = true;
   return true;
 }
 
 /// Boards that have gone do not come again. One that is there has been changed while others read it.
-BoardPhase::Step StagedCall::look_for_lost() const { return lost_->misses(culprit_) ? Step::kWaits : Step::kBad; }
+BoardPhase::Step StagedCall::look_for_lost() const { return board_.is_gone(culprit_) ? Step::kWaits : Step::kBad; }
 
 BoardPhase::Step StagedCall::sum() {
   if (const Step seen = see(inputs_, false, summed_); seen != Step::kMoved) return seen;
@@ -130,7 +130,7 @@ void StagedCall::act(std::byte* board, std::span<const std::span<const std::byte
 }
 
 bool StagedCall::has_news() const {
-  if (lost_ != nullptr) return look_for_lost() == Step::kBad;
+  if (is_lost_) return look_for_lost() == Step::kBad;
   if (may_write()) return true;
   if (may_sum() && inputs_.has_news()) return true;
   if (staging_.has_sums()) return taken_ < summed_ && sums_.has_news();
@@ -143,28 +143,6 @@ bool StagedCall::is_awaited(std::uint32_t rank) const {
   if (!staging_.has_sums()) return taken_ < written_ && inputs_.awaits(rank);
   if (summed_ < written_ && (inputs_.awaits(rank) || !board_.has_freed(rank, turn_of_sums(summed_)))) return true;
   return taken_ < summed_ && sums_.awaits(rank);
-}
-
-std::vector<std::uint32_t> StagedCall::awaited() const {
-  std::vector<std::uint32_t> all;
-  for (std::uint32_t rank = 0; rank < call_.size; ++rank) {
-    if (is_awaited(rank)) all.push_back(rank);
-  }
-  return all;
-}
-
-bool StagedCall::awaits_one_on(int core) const {
-  for (std::uint32_t rank = 0; rank < call_.size; ++rank) {
-    if (board_.stood_on(rank, core) && is_awaited(rank)) return true;
-  }
-  return false;
-}
-
-std::optional<std::uint32_t> StagedCall::out_of_sight() const {
-  for (std::uint32_t rank = 0; rank < call_.size; ++rank) {
-    if (is_awaited(rank) && inputs_.misses(rank)) return rank;
-  }
-  return std::nullopt;
 }
 
 }  // namespace hawser::runtime

@@ -11,7 +11,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -35,9 +34,6 @@ class StagedCall final : public BoardPhase {
   bool has_news() const override;
   std::uint64_t turn() const override { return first_turn_; }
   std::uint32_t culprit() const override { return culprit_; }
-  std::vector<std::uint32_t> awaited() const override;
-  bool awaits_one_on(int core) const override;
-  std::optional<std::uint32_t> out_of_sight() const override;
   /// Bytes that it has copied or combined since it began.
   std::uint64_t moved() const { return moved_; }
 
@@ -54,9 +50,8 @@ class StagedCall final : public BoardPhase {
   bool has_lost(BoardTurn& turn);
   Step look_for_lost() const;
   void act(std::byte* board, std::span<const std::span<const std::byte>> read);
-  bool is_awaited(std::uint32_t rank) const;
+  bool is_awaited(std::uint32_t rank) const override;
 
-  Board& board_;
   const schedule::Call& call_;
   const Buffers buffers_;
   const schedule::Staging staging_;
@@ -65,7 +60,7 @@ class StagedCall final : public BoardPhase {
   BoardTurn inputs_;                                    ///< Of the first piece that this rank has not read yet,
   BoardTurn sums_;                                      ///< and where there are sums, of the first not taken.
   std::uint32_t culprit_ = 0;
-  BoardTurn* lost_ = nullptr;  ///< A board went while this rank combined what is there: it cannot do that again.
+  bool is_lost_ = false;  ///< A board went while this rank combined what is there: it cannot do that again.
   std::uint64_t moved_ = 0;
   std::vector<schedule::Step> steps_;
   std::vector<std::byte> scratch_;

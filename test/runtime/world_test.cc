@@ -333,7 +333,8 @@ TEST_P(WorldTest, AFailedRankIsNamedByAllOthers) {
   EXPECT_EQ(from_any.wait(10s).code(), Code::kDisconnected);
   EXPECT_EQ(worlds[0].receive(buffer, 3, 1).error().code(), Code::kDisconnected);
   // The others still speak to one another.
-  Request sent = worlds[0].isend(bytes_of("still"), 1, 9);
+  const std::string text = "still";
+  Request sent = worlds[0].isend(bytes_of(text), 1, 9);
   EXPECT_TRUE(worlds[1].receive(buffer, 0, 9).has_value());
   EXPECT_TRUE(sent.wait(10s).ok());
 }
@@ -393,7 +394,8 @@ TEST_P(WorldTest, ARevokedWorldIsMendedByAShrinkThatLeavesOutNobody) {
     mended[made->rank()] = std::move(*made);
   });
   // Old messages do not show in it.
-  Request old = worlds[0].isend(bytes_of("old"), 1, 1);
+  const std::string old_text = "old";
+  Request old = worlds[0].isend(bytes_of(old_text), 1, 1);
   EXPECT_FALSE(mended[1].probe(kAnySource, std::nullopt, 20ms).has_value());
   std::string got(3, ' ');
   EXPECT_TRUE(worlds[1].receive(std::as_writable_bytes(std::span(got)), 0, 1).has_value());
@@ -496,7 +498,8 @@ TEST_P(WorldTest, WordsAboutAGroupWaitForIt) {
   World group = worlds[1].duplicate().value();
   group.revoke(Status(Code::kCancelled, "early"));
   std::string got(1, ' ');
-  Request sent = worlds[1].isend(bytes_of("x"), 0, 1);
+  const std::string text = "x";
+  Request sent = worlds[1].isend(bytes_of(text), 0, 1);
   ASSERT_TRUE(worlds[0].receive(std::as_writable_bytes(std::span(got)), 1, 1).has_value());
   EXPECT_EQ(worlds[0].duplicate().value().barrier({.timeout = 20s}).code(), Code::kCancelled);
 }

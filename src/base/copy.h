@@ -59,7 +59,7 @@ struct CopyKernels {
 
   /// Any size and alignment, past the caches.
   void stream(const CopyPiece& piece) const;
-  /// Any size and alignment, through the caches. Of the hint: `read_elsewhere`.
+  /// Copies any size at any alignment, through the caches. It looks at `read_elsewhere` of the hint alone.
   void cached(const CopyPiece& piece, CopyHint hint) const;
   /// By whichever way fits size and hint. True when a stream_fence() is due.
   bool copy(const CopyPiece& piece, CopyHint hint) const;
@@ -74,9 +74,9 @@ bool streams(std::size_t size, CopyHint hint);
 /// loses nearly all speed where addresses collide (bench/copy_bench.cc). False where nobody has measured.
 bool string_moves_pay() noexcept;
 inline constexpr std::size_t kStringMoveMin = 32 * 1024;
-/// From here on where another core has read what was in the target before, and so holds its lines: a store has to take
-/// each line from there, and a string move does that for many at once. Measured on Zen 5 between two cores, copy and
-/// read together: 8 KiB 1.4 us (2.2 by the loop), 32 KiB 3.1 us (6.6).
+/// The same for targets that another core reads. That core has read what stood there before, so it holds the lines. A
+/// loop of stores takes these lines from it one by one, a string move takes many at once. In and out of 32 KiB took
+/// 0.9 us, by the loop 1.4 (Zen 5, `shared_copy_bench 1000`).
 inline constexpr std::size_t kStringMoveSharedMin = 4 * 1024;
 
 /// The best for this machine.

@@ -28,7 +28,7 @@ std::string label_of(const OptArgs* opt) {
   return opt == nullptr || opt->metadata_label.empty() ? std::string(kLabel) : opt->metadata_label;
 }
 
-/// Whoever speaks for one agent gives no metadata of another one.
+/// An agent may hand over its own metadata only. kInvalid, naming both agents, where `metadata` is another one's.
 Status check_agent(std::string_view metadata, std::string_view name) {
   HAWSER_TRY_ASSIGN(const Blob blob, decode_blob(metadata));
   if (blob.agent == name) return {};

@@ -73,7 +73,8 @@ class Board {
   /// The turn, and all before it, have ended there.
   bool has_finished(std::uint32_t rank, std::uint64_t turn) const;
   void write(std::uint64_t turn, const Entry& entry);
-  /// The same in two steps: room for the bytes of a turn that is free, and so many of them are what this rank writes.
+  /// `write` in two steps. The caller first fills the place that `room` gives, in a turn that is free. `publish` then
+  /// shows the first `bytes` of it to the others.
   std::span<std::byte, schedule::kBoardBytesMax> room(std::uint64_t turn);
   void publish(std::uint64_t turn, std::uint64_t number, std::uint64_t digest, std::uint64_t bytes);
   /// What the rank, or this one, wrote for the turn. `entry` is set where it is there.

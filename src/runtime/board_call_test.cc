@@ -22,13 +22,6 @@ class BoardCallTest : public testing::Test {
   using Values = std::vector<std::int32_t>;
   static constexpr std::uint32_t kRanks = 3;
 
-  BoardCallTest() {
-    for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
-      boards_.push_back(std::make_unique<Board>(7, rank, kRanks, memories_[rank].bytes, [this](std::uint32_t other) {
-        return other == gone_ ? nullptr : memories_[other].bytes.data();
-      }));
-    }
-  }
   std::unique_ptr<BoardCall> begin(const Call& like, std::uint32_t rank, const Values& input, Values& output,
                                    std::uint64_t digest = 5) {
     Call& call = calls_.emplace_back(like);
@@ -44,7 +37,7 @@ class BoardCallTest : public testing::Test {
                 10 * static_cast<const std::int32_t*>(first)[i] + static_cast<const std::int32_t*>(second)[i];
           }
         }};
-    return std::make_unique<BoardCall>(*boards_[rank], call, buffers, turn_, turn_ + 1, digest);
+    return std::make_unique<BoardCall>(boards_[rank], call, buffers, turn_, turn_ + 1, digest);
   }
   /// All ranks' outputs.
   std::vector<Values> run(const Call& call, const std::vector<Values>& inputs, std::size_t outputs) {
@@ -56,15 +49,13 @@ class BoardCallTest : public testing::Test {
       EXPECT_TRUE(each->has_news());
       EXPECT_EQ(each->go_on(), Step::kOver);
     }
-    for (const auto& board : boards_) board->finish(turn_);
+    boards_.finish(turn_);
     ++turn_;
     return all;
   }
 
   std::deque<Call> calls_;
-  std::array<BoardMemory, kRanks> memories_;
-  std::vector<std::unique_ptr<Board>> boards_;
-  std::uint32_t gone_ = 99;
+  TestBoards boards_{kRanks};
   std::uint64_t turn_ = 0;
 };
 
@@ -123,10 +114,10 @@ TEST_F(BoardCallTest, ItWaitsForAllAndNamesThem) {
   const auto last = begin(call, 2, in, out[2]);
   EXPECT_EQ(last->go_on(), Step::kMoved);
   EXPECT_EQ(first->awaited(), (std::vector<std::uint32_t>{1}));
-  gone_ = 1;
+  boards_.gone = 1;
   EXPECT_EQ(first->go_on(), Step::kWaits);
   EXPECT_EQ(first->out_of_sight(), 1U);
-  gone_ = 99;
+  boards_.gone = TestBoards::kNone;
   EXPECT_EQ(first->out_of_sight(), std::nullopt);
 }
 
@@ -135,9 +126,9 @@ TEST_F(BoardCallTest, ItKnowsWhetherOneThatItWaitsForStandsOnACore) {
   std::array<Values, 3> out = {Values(1), Values(1), Values(1)};
   const Call call = {.operation = What::kAllReduce, .count = 1};
   const auto first = begin(call, 0, in, out[0]);
-  boards_[0]->stand_on(4);
-  boards_[1]->stand_on(5);
-  boards_[2]->stand_on(6);
+  boards_[0].stand_on(4);
+  boards_[1].stand_on(5);
+  boards_[2].stand_on(6);
   EXPECT_EQ(first->go_on(), Step::kMoved);
   EXPECT_EQ(first->go_on(), Step::kWaits);
   EXPECT_TRUE(first->awaits_one_on(5));
@@ -146,7 +137,7 @@ TEST_F(BoardCallTest, ItKnowsWhetherOneThatItWaitsForStandsOnACore) {
   const auto last = begin(call, 2, in, out[2]);
   EXPECT_EQ(last->go_on(), Step::kMoved);
   EXPECT_FALSE(first->awaits_one_on(6)) << "that one has written";
-  boards_[1]->stand_on(4);  // It has moved.
+  boards_[1].stand_on(4);  // It has moved.
   EXPECT_FALSE(first->awaits_one_on(5));
   EXPECT_TRUE(first->awaits_one_on(4));
 }
@@ -186,7 +177,7 @@ TEST_F(BoardCallTest, NobodyWritesWhereOthersStillRead) {
   EXPECT_EQ(next->go_on(), Step::kWaits);
   EXPECT_FALSE(next->has_news());
   EXPECT_EQ(next->awaited(), (std::vector<std::uint32_t>{1, 2}));
-  for (const auto& board : boards_) board->finish(0);
+  boards_.finish(0);
   EXPECT_TRUE(next->has_news());
   EXPECT_EQ(next->go_on(), Step::kMoved);
 }

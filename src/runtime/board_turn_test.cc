@@ -4,8 +4,6 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
-#include <vector>
 
 #include "runtime/test_boards.h"
 
@@ -16,26 +14,17 @@ class BoardTurnTest : public testing::Test {
  protected:
   using Sight = BoardTurn::Sight;
 
-  BoardTurnTest() {
-    for (std::uint32_t rank = 0; rank < 2; ++rank) {
-      boards_.push_back(std::make_unique<Board>(7, rank, 2, memories_[rank].bytes, [this](std::uint32_t other) {
-        return other == gone_ ? nullptr : memories_[other].bytes.data();
-      }));
-    }
-  }
   void write(std::uint32_t rank, std::uint64_t turn, std::uint64_t digest = 5) {
     const std::array<std::byte, 3> bytes = {std::byte{1}, std::byte{2}, std::byte(rank)};
-    boards_[rank]->write(turn, {.number = 9, .digest = digest, .bytes = bytes});
+    boards_[rank].write(turn, {.number = 9, .digest = digest, .bytes = bytes});
   }
   static std::uint64_t three(std::uint32_t) { return 3; }
 
-  std::array<BoardMemory, 2> memories_;
-  std::vector<std::unique_ptr<Board>> boards_;
-  std::uint32_t gone_ = 99;
+  TestBoards boards_{2};
 };
 
 TEST_F(BoardTurnTest, SeesWhatAllHaveWritten) {
-  BoardTurn turn(*boards_[0], 6, 9, 5);
+  BoardTurn turn(boards_[0], 6, 9, 5);
   EXPECT_EQ(turn.turn(), 6U);
   EXPECT_FALSE(turn.has_news());
   EXPECT_EQ(turn.look(three), Sight::kWaits);
@@ -55,26 +44,26 @@ TEST_F(BoardTurnTest, SeesWhatAllHaveWritten) {
 }
 
 TEST_F(BoardTurnTest, WhatWasReadCountsForNothingOnceABoardHasGone) {
-  BoardTurn turn(*boards_[0], 0, 9, 5);
+  BoardTurn turn(boards_[0], 0, 9, 5);
   write(0, 0);
   write(1, 0);
   EXPECT_EQ(turn.look(three), Sight::kAll);
-  EXPECT_FALSE(boards_[0]->is_gone(1));
-  gone_ = 1;
+  EXPECT_FALSE(boards_[0].is_gone(1));
+  boards_.gone = 1;
   EXPECT_FALSE(turn.is_still_there());
   EXPECT_EQ(turn.culprit(), 1U);
   EXPECT_TRUE(turn.awaits(1));
-  EXPECT_TRUE(boards_[0]->is_gone(1));
+  EXPECT_TRUE(boards_[0].is_gone(1));
   EXPECT_EQ(turn.look(three), Sight::kWaits);
 }
 
 TEST_F(BoardTurnTest, UsesNothingOfAnotherCall) {
   write(0, 0);
   write(1, 0, 6);
-  BoardTurn turn(*boards_[0], 0, 9, 5);
+  BoardTurn turn(boards_[0], 0, 9, 5);
   EXPECT_EQ(turn.look(three), Sight::kDiffers);
   EXPECT_EQ(turn.culprit(), 1U);
-  BoardTurn longer(*boards_[1], 0, 9, 5);
+  BoardTurn longer(boards_[1], 0, 9, 5);
   EXPECT_EQ(longer.look([](std::uint32_t) { return std::uint64_t{4}; }), Sight::kBad);
   EXPECT_EQ(longer.culprit(), 0U);
 }

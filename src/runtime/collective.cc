@@ -41,7 +41,7 @@ void Collective::make_schedule() {
   schedule = std::move(made.schedule);
 }
 
-/// What is written to the output would change the input.
+/// Whether the output shares bytes with the input, so that a store into the one changes the other.
 bool Collective::overlaps() const {
   const bool is_one = call.has_input_in_output;
   const std::uint64_t read = is_one ? 0 : schedule::input_count(call) * call.element_bytes;
@@ -113,10 +113,8 @@ void Collective::on_late(Operation&, Instant now) {
 
 void Collective::begin(Instant now) {
   turns_ = call.hosts.empty() ? 1 : schedule::kTurnsInHosts;
-  if (on_boards == schedule::Algorithm::kStaged && is_exchange()) {
-    turns_ = 1 + schedule::kPiecesMax;
-  } else if (on_boards == schedule::Algorithm::kStaged) {
-    turns_ = schedule::Staging(call).turns() - (base::planted(base::Planted::kTurnMiscounted) ? 1 : 0);
+  if (on_boards == schedule::Algorithm::kStaged) {
+    turns_ = schedule::turns_of_staging(call) - (base::planted(base::Planted::kTurnMiscounted) ? 1 : 0);
   }
   if (mapped != nullptr) turns_ = 1 + std::max(schedule::kMeetingsMax, turns_);
   if (room != nullptr && room->size() > 1 && room->size() <= schedule::kBoardRanksMax) return room->enter(*this, now);
@@ -206,8 +204,7 @@ void Collective::go_on_from_counts(Instant now) {
                     .with_peer(ranks[to == call.rank ? from : to].name()),
                 now);
   }
-  const std::uint64_t each = call.piece_bytes / call.element_bytes / call.size;
-  if (counts_.most() / each >= schedule::kPiecesMax) {
+  if (!schedule::has_turns_for(call, counts_)) {
     return fail(Status(Code::kInvalid, title() + ": a block of " + std::to_string(counts_.most()) +
                                            " elements is more than ranks of one host exchange at once"),
                 now);

@@ -62,8 +62,8 @@ class Collective final : public Operation, public Listener, public BoardUser {
   /// Where there are mates it may go by boards, as `call`, or meet there, if `mapped`. Else it gets a schedule, as the
   /// model says.
   BoardRoom* room = nullptr;
-  /// On boards it goes by this one: kBoards, kStaged, or kBoardsInHosts. Of a `mapped` one: if it turns out not to be.
-  /// Nothing: by messages then.
+  /// The algorithm by which the call goes on boards: kBoards, kStaged or kBoardsInHosts. A call with `mapped` goes by
+  /// it only where its ranks find that the buffers are not mapped. Empty: such a call sends messages then.
   std::optional<schedule::Algorithm> on_boards;
   schedule::Call call;
   schedule::CostModel model;
@@ -128,7 +128,7 @@ class Collective final : public Operation, public Listener, public BoardUser {
   void make_schedule();
   bool overlaps() const;
   bool has_buffers_for_boards() const;
-  bool is_exchange() const { return call.operation == schedule::Operation::kAllToAll && mapped == nullptr; }
+  bool is_exchange() const { return call.operation == schedule::Operation::kAllToAll; }
   void stage(Board& board, std::uint64_t turn, schedule::AllCounts counts, Instant now);
   void tell_counts(Board& board, std::uint64_t turn, Instant now);
   void go_on_from_counts(Instant now);
@@ -157,7 +157,7 @@ class Collective final : public Operation, public Listener, public BoardUser {
   std::uint64_t turns_ = 0;            ///< and how many it takes.
   schedule::Call meeting_;             ///< Where it is mapped, and meets on boards: what is there now.
   std::uint64_t met_ = 0;              ///< Turns that are behind it.
-  schedule::AllCounts counts_;         ///< Of an all_to_all on boards: what the ranks tell each other first.
+  schedule::AllCounts counts_;         ///< The ranks of an all_to_all tell each other these, before it is staged.
   std::vector<std::uint64_t> own_counts_;
   std::optional<BoardCall> board_call_;
   std::unique_ptr<StagedCall> staged_call_;

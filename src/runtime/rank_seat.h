@@ -37,7 +37,7 @@ struct SeatHooks {
   /// As if a file had given it to this rank, which tells it the others.
   std::optional<schedule::CostModel> told_costs = {};
   std::uint64_t read_at_once = kReadAtOnce;
-  std::uint64_t piece_bytes = schedule::kBoardBytesMax;  ///< See schedule::Call. The same at all ranks.
+  std::uint64_t piece_bytes = schedule::kBoardBytesMax;  ///< See schedule::Call. All ranks have the same value.
   /// Tells ranks on one host from those on others. 0: what the system says.
   std::uint64_t host = 0;
 };

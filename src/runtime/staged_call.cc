@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/copy.h"
-#include "base/planted.h"
 
 namespace hawser::runtime {
 

@@ -57,8 +57,8 @@ class StagedCall final : public BoardPhase {
   const schedule::Staging staging_;
   const std::uint64_t first_turn_, number_, digest_;
   std::uint64_t written_ = 0, summed_ = 0, taken_ = 0;  ///< Pieces.
-  BoardTurn inputs_;                                    ///< Of the first piece that this rank has not read yet,
-  BoardTurn sums_;                                      ///< and where there are sums, of the first not taken.
+  BoardTurn inputs_;                                    ///< The turn of the inputs that this rank reads next.
+  BoardTurn sums_;  ///< The turn of the sums that it takes next. Unused where there are none.
   std::uint32_t culprit_ = 0;
   bool is_lost_ = false;  ///< A board went while this rank combined what is there: it cannot do that again.
   std::uint64_t moved_ = 0;

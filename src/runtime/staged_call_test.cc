@@ -28,14 +28,8 @@ class StagedCallTest : public testing::Test {
   /// New ones.
   void open_boards() {
     ranks_.clear();
-    boards_.clear();
-    for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
-      Board::wipe(memories_[rank].bytes);
-      boards_.push_back(std::make_unique<Board>(7, rank, kRanks, memories_[rank].bytes, [this](std::uint32_t other) {
-        return other == gone_ ? nullptr : memories_[other].bytes.data();
-      }));
-      boards_[rank]->finish(0, kFirstTurn);
-    }
+    boards_.open();
+    boards_.finish(0, kFirstTurn);
   }
   void begin(const Call& like, std::uint32_t rank, const Values& input, Values& output, std::uint64_t digest = 5) {
     Call& call = calls_.emplace_back(like);
@@ -55,7 +49,7 @@ class StagedCallTest : public testing::Test {
           if (during_combine_) during_combine_();
         }};
     ranks_.push_back(
-        std::make_unique<StagedCall>(*boards_[rank], call, schedule::AllCounts(), buffers, kFirstTurn, 4, digest));
+        std::make_unique<StagedCall>(boards_[rank], call, schedule::AllCounts(), buffers, kFirstTurn, 4, digest));
   }
   void begin_all(const Call& like, const std::vector<Values>& inputs, std::vector<Values>& outputs) {
     for (std::uint32_t rank = 0; rank < kRanks; ++rank) begin(like, rank, inputs[rank], outputs[rank]);
@@ -88,10 +82,8 @@ class StagedCallTest : public testing::Test {
   }
 
   std::deque<Call> calls_;
-  std::array<BoardMemory, kRanks> memories_;
-  std::vector<std::unique_ptr<Board>> boards_;
+  TestBoards boards_{kRanks};
   std::vector<std::unique_ptr<StagedCall>> ranks_;
-  std::uint32_t gone_ = 99;
   std::function<void()> during_combine_;
 };
 
@@ -143,7 +135,7 @@ TEST_F(StagedCallTest, ItKnowsWhetherOneThatItWaitsForStandsOnACore) {
   const std::vector<Values> all_in(kRanks, Values(kElements));
   std::vector<Values> out(kRanks, Values(kElements));
   begin_all({.operation = What::kAllReduce, .count = kElements}, all_in, out);
-  boards_[1]->stand_on(5);
+  boards_[1].stand_on(5);
   play(0);
   EXPECT_TRUE(ranks_[0]->awaits_one_on(5));
   EXPECT_FALSE(ranks_[0]->awaits_one_on(6));
@@ -172,7 +164,7 @@ TEST_F(StagedCallTest, ABoardThatHasGoneEndsIt) {
   std::vector<Values> out(kRanks, Values(kElements));
   begin_all({.operation = What::kAllReduce, .count = kElements}, all_in, out);
   for (std::size_t rank = 0; rank < kRanks; ++rank) EXPECT_EQ(ranks_[rank]->go_on(), Step::kMoved);
-  gone_ = 2;
+  boards_.gone = 2;
   play(0);
   EXPECT_FALSE(ranks_[0]->has_news());
   EXPECT_EQ(ranks_[0]->out_of_sight(), 2U);
@@ -186,12 +178,12 @@ TEST_F(StagedCallTest, ABoardThatGoesWhileItIsReadIsFound) {
     EXPECT_EQ(ranks_[rank]->go_on(), Step::kMoved);
     EXPECT_EQ(ranks_[rank]->go_on(), Step::kMoved);
   }
-  during_combine_ = [this] { gone_ = 2; };
+  during_combine_ = [this] { boards_.gone = 2; };
   EXPECT_EQ(ranks_[0]->go_on(), Step::kWaits) << "its sums count for nothing";
   EXPECT_EQ(ranks_[0]->go_on(), Step::kWaits);
   EXPECT_FALSE(ranks_[0]->has_news());
   EXPECT_EQ(ranks_[0]->out_of_sight(), 2U);
-  gone_ = 99;  // It was there, and yet not what this rank had seen.
+  boards_.gone = TestBoards::kNone;  // It was there, and yet not what this rank had seen.
   EXPECT_TRUE(ranks_[0]->has_news());
   EXPECT_EQ(ranks_[0]->go_on(), Step::kBad);
   EXPECT_EQ(ranks_[0]->culprit(), 2U);

@@ -263,7 +263,7 @@ double cost_of(const Work& work, double element_bytes, const CostModel& model) {
 /// A rank writes its own bytes and reads those of all others, or of a reduce-scatter its share of them.
 double cost_of_boards(const Call& call, const CostModel& model) {
   constexpr double kInCaches = 0.5;   // A byte of a board is in caches: it takes half as long as one of large memory.
-  constexpr double kOneReader = 0.5;  // Of a reduce: nobody writes while it reads.
+  constexpr double kOneReader = 0.5;  // A reduce has one reader, and the other ranks leave the boards alone meanwhile.
   double moved = 0;
   for (std::uint32_t rank = 0; rank < call.size; ++rank) moved += static_cast<double>(bytes_on_board(call, rank));
   if (call.operation == Operation::kReduce) moved *= kOneReader;
@@ -274,12 +274,13 @@ double cost_of_boards(const Call& call, const CostModel& model) {
   return model.board_ns * (call.size - 1) + kInCaches * moved * model.read_byte_ns + others * model.combined_byte_ns;
 }
 
-/// The first piece takes as long as a meeting, and it costs something to begin. The others are on their way meanwhile,
-/// and cost a look at each board.
-/// Before an all_to_all the ranks tell each other their counts.
+/// A rank waits for the first piece, and then finds most others on the boards already. Before an all_to_all the ranks
+/// meet once more, to tell each other their counts. The factors were fitted to `hawser bench coll -n 2` (and `-n 4` on
+/// two cores): with them the model changes from boards to pieces where pieces became faster.
 double cost_of_staging(const Call& call, const CostModel& model) {
-  constexpr double kFirst = 3.2, kLook = 0.3;  // Of a meeting.
-  constexpr double kInCaches = 0.64;
+  constexpr double kFirst = 3.2;      // The first turn takes as long as so many meetings, with what the call costs.
+  constexpr double kLook = 0.3;       // A later turn takes so much of a meeting.
+  constexpr double kInCaches = 0.64;  // A byte on its way over boards takes so much of one in large memory.
   const Staging staging(call);
   const auto turns = static_cast<double>(staging.turns()), first = static_cast<double>(staging.turns_of_piece());
   const double told = call.operation == Operation::kAllToAll ? 1 : 0;

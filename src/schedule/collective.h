@@ -62,7 +62,7 @@ struct Call {
   bool may_be_mapped = false;
   /// Ranks that share a host may write on boards: see runtime/board.h.
   bool may_use_boards = false;
-  /// The most that one rank has on its board at once. The same at all ranks, and at most kBoardBytesMax.
+  /// A rank puts at most so many bytes on its board at once. All ranks have the same value, at most kBoardBytesMax.
   std::uint64_t piece_bytes = kBoardBytesMax;
 };
 

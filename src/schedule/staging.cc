@@ -20,6 +20,9 @@ bool is_of_one_tensor(Operation operation) {
   return operation == Operation::kBroadcast || operation == Operation::kReduce || operation == Operation::kAllReduce;
 }
 
+/// A board holds so many elements for each rank.
+std::uint64_t share_of_board(const Call& call) { return call.piece_bytes / call.element_bytes / call.size; }
+
 void add(std::vector<Step>& steps, const Step& step) {
   if (step.to.count > 0) steps.push_back(step);
 }
@@ -48,14 +51,23 @@ bool fits_staging(const Call& call) {
   const bool is_moved = what == Operation::kBroadcast || what == Operation::kAllGather || what == Operation::kGather ||
                         what == Operation::kScatter || what == Operation::kAllToAll;
   const bool is_combined = combines(what) && call.commutes && !call.reproducible;
-  // Of an all_to_all each rank knows its own counts only.
+  // In an all_to_all each rank knows its own counts only, so these must not decide.
   const std::uint64_t elements = what == Operation::kAllToAll ? 1
                                  : is_of_one_tensor(what)     ? call.count
                                                               : Blocks(call.counts).total();
   const bool is_one_way = what == Operation::kGather || what == Operation::kScatter;
   if (is_one_way && elements * call.element_bytes <= kOneWayPieces * call.piece_bytes) return false;
   return call.may_use_boards && call.hosts.empty() && call.size >= 2 && call.size <= kBoardRanksMax &&
-         (is_moved || is_combined) && elements > 0 && call.piece_bytes / call.element_bytes >= call.size;
+         (is_moved || is_combined) && elements > 0 && share_of_board(call) > 0;
+}
+
+bool has_turns_for(const Call& call, const AllCounts& counts) {
+  return counts.most() / share_of_board(call) < kPiecesMax;
+}
+
+std::uint64_t turns_of_staging(const Call& call) {
+  if (call.operation == Operation::kAllToAll) return 1 + kPiecesMax;  // The first one is for the counts.
+  return Staging(call).turns();
 }
 
 Staging::Staging(const Call& call, AllCounts counts)
@@ -65,7 +77,7 @@ Staging::Staging(const Call& call, AllCounts counts)
       blocks_(call.counts),
       come_(call.in_counts) {
   const std::uint64_t on_board = call.piece_bytes / call.element_bytes;
-  const std::uint64_t each = on_board / call.size;
+  const std::uint64_t each = share_of_board(call);
   step_ = has_sums_ ? each * call.size : has_shares() ? each : on_board;
   std::uint64_t most = call.count;
   if (!is_of_one_tensor(call.operation)) most = std::ranges::max(call.counts);

@@ -26,8 +26,11 @@ inline constexpr std::uint64_t kOneWayPieces = 2;
 /// knows the others' counts: see AllCounts.
 bool fits_staging(const Call& call);
 
-/// So many pieces an all_to_all has at most: its ranks do not know how many when they take turns of the boards.
+/// An all_to_all has fewer pieces than these. Its ranks take turns for all of them, before they know each other's
+/// counts.
 inline constexpr std::uint64_t kPiecesMax = std::uint64_t{1} << 32;
+/// The turns of the boards that a call takes at its beginning. All ranks get the same answer.
+std::uint64_t turns_of_staging(const Call& call);
 
 /// What the ranks of an all_to_all tell each other first: each its counts of what it sends, and then of what it gets.
 class AllCounts {
@@ -52,6 +55,9 @@ class AllCounts {
   std::uint32_t size_ = 0;
   std::vector<std::uint64_t> told_;
 };
+
+/// Whether the ranks have taken turns enough for an all_to_all with these counts.
+bool has_turns_for(const Call& call, const AllCounts& counts);
 
 class Staging {
  public:
@@ -107,7 +113,7 @@ class Staging {
   const AllCounts counts_;  ///< Of an all_to_all.
   Blocks blocks_;           ///< Of `counts`.
   Blocks come_;             ///< Of `in_counts`.
-  std::uint64_t step_ = 1;  ///< Elements of one rank's block that are in a piece. Of sums: of the tensor.
+  std::uint64_t step_ = 1;  ///< A piece has so many elements of each rank's block, or of the tensor.
   std::uint64_t pieces_ = 0;
 };
 

@@ -291,6 +291,17 @@ TEST(Staging, FitsWhatRanksOfOneHostCanDo) {
   }
 }
 
+TEST(Staging, AnExchangeHasTurnsForFewerThanTheMostPieces) {
+  Call call{.operation = Operation::kAllToAll, .size = 2, .counts = {0, 0}, .in_counts = {0, 0}, .element_bytes = 8};
+  EXPECT_EQ(turns_of_staging(call), 1 + kPiecesMax) << "whatever the counts";
+  constexpr std::uint64_t kShare = kBoardBytesMax / 8 / 2;
+  AllCounts counts(2);
+  counts.letters()[1] = kPiecesMax * kShare - 1;
+  EXPECT_TRUE(has_turns_for(call, counts));
+  ++counts.letters()[1];
+  EXPECT_FALSE(has_turns_for(call, counts));
+}
+
 TEST(Staging, APieceIsWhatABoardHolds) {
   Call call{.operation = Operation::kBroadcast, .size = 2, .count = kBoardBytesMax / 8, .element_bytes = 8};
   EXPECT_EQ(Staging(call).turns(), 1U);

@@ -22,49 +22,12 @@ float value(std::size_t i, std::size_t rank, std::size_t repetition) {
   return static_cast<float>((i + rank * 7 + repetition * 3) % 61);
 }
 
-std::uint64_t sum_of(const std::vector<std::uint64_t>& counts) {
-  std::uint64_t sum = 0;
-  for (const std::uint64_t each : counts) sum += each;
-  return sum;
-}
-
+/// Of a broadcast all is in one buffer, which counts as the input.
 std::uint64_t in_count(const schedule::Call& call) {
-  switch (call.operation) {
-    case What::kBarrier:
-      return 0;
-    case What::kAllGather:
-    case What::kGather:
-      return call.counts[call.rank];
-    case What::kReduceScatter:
-    case What::kAllToAll:
-      return sum_of(call.counts);
-    case What::kScatter:
-      return call.rank == call.root ? sum_of(call.counts) : 0;
-    default:
-      return call.count;
-  }
+  return call.operation == What::kBroadcast ? call.count : schedule::input_count(call);
 }
-
 std::uint64_t out_count(const schedule::Call& call) {
-  switch (call.operation) {
-    case What::kBarrier:
-      return 0;
-    case What::kAllGather:
-      return sum_of(call.counts);
-    case What::kAllToAll:
-      return sum_of(call.in_counts);
-    case What::kReduceScatter:
-    case What::kScatter:
-      return call.counts[call.rank];
-    case What::kGather:
-      return call.rank == call.root ? sum_of(call.counts) : 0;
-    case What::kReduce:
-      return call.rank == call.root ? call.count : 0;
-    case What::kBroadcast:
-      return 0;  // It comes where the input lies.
-    default:
-      return call.count;
-  }
+  return call.operation == What::kBroadcast ? 0 : schedule::output_count(call);
 }
 
 }  // namespace

@@ -392,6 +392,7 @@ void Core::disown_after_fork() {
 void Core::refuse_what_is_left() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   lane.take_submissions(kSubmissionsMax, now());
+  lane.refuse_left_over(usable("begin"), now());
 }
 
 std::vector<std::shared_ptr<PeerCore>> Core::peers() const {

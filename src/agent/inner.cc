@@ -8,6 +8,33 @@
 #include "base/inside.h"
 
 namespace hawser::agent::inner {
+namespace {
+
+void call_lightly(Core& core, const std::function<Need(Instant now)>& call, bool waits) HAWSER_RELEASE(in_lane) {
+  const Instant now = core.now();
+  core.lane.let_older_go_first();
+  if (waits) core.lane.note_looker(now);  // Before it looks: the driver keeps away from the lane meanwhile.
+  const Need need = call(now);
+  if (need == Need::kNothing) core.lane.note_found(now);
+  if (need == Need::kTurn || core.lane.lacks_turn(now)) core.lane.turn(now);
+  core.lane.unlock();
+  if (need != Need::kNothing) core.lane.wake();
+  core.lane.news();  // Whatever ended is told to waiters in the next turn only.
+}
+
+/// False: too many wait for the driver already.
+bool leave(Core& core, Beginning begin) {
+  if (!core.lane.leave({.kind = LeftOver::Kind::kBeginning, .begin = std::move(begin)})) return false;
+  if (core.is_closed()) {  // Its last turn may be over.
+    core.lane.lock();
+    core.refuse_what_is_left();
+    core.lane.unlock();
+    core.lane.news();
+  }
+  return true;
+}
+
+}  // namespace
 
 Result<Agent> open(AgentOptions options, std::function<std::shared_ptr<Service>(Carrier& carrier)> tenant) {
   std::vector<backend::Factory> factories = all_backends(options.plugin_paths, base::Logger(options.log));
@@ -43,10 +70,24 @@ Status under_lane(const Agent& agent, std::string_view what, const std::function
   if (Status status = core->usable(what); !status.ok()) return status;
   core->lane.lock();
   const Instant now = core->now();
+  core->lane.let_older_go_first();
   call(now);
   core->lane.turn(now);
   core->lane.unlock();
   core->lane.wake();
+  return {};
+}
+
+Status begin_in_lane(const Agent& agent, std::string_view what, const std::function<Need(Instant now)>& call,
+                     const std::function<Beginning()>& later) {
+  const std::shared_ptr<Core>& core = core_of(agent);
+  if (!core) return Status(Code::kInvalid, std::string(what) + ": the agent is empty");
+  if (Status status = core->usable(what); !status.ok()) return status;
+  if (!core->lane.try_lock()) {
+    if (core->lane.driven() && leave(*core, later())) return {};
+    core->lane.lock();
+  }
+  call_lightly(*core, call, false);
   return {};
 }
 
@@ -56,14 +97,7 @@ Status under_lane_lightly(const Agent& agent, std::string_view what, const std::
   if (!core) return Status(Code::kInvalid, std::string(what) + ": the agent is empty");
   if (Status status = core->usable(what); !status.ok()) return status;
   core->lane.lock();
-  const Instant now = core->now();
-  if (waits) core->lane.note_looker(now);  // Before it looks: the driver keeps away from the lane meanwhile.
-  const Need need = call(now);
-  if (need == Need::kNothing) core->lane.note_found(now);
-  if (need == Need::kTurn || core->lane.lacks_turn(now)) core->lane.turn(now);
-  core->lane.unlock();
-  if (need != Need::kNothing) core->lane.wake();
-  core->lane.news();  // Whatever ended is told to waiters in the next turn only.
+  call_lightly(*core, call, waits);
   return {};
 }
 

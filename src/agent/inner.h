@@ -20,6 +20,7 @@
 #include <hawser/directory.h>
 
 #include "agent/describe.h"
+#include "agent/left_over.h"
 #include "agent/open.h"
 #include "agent/region.h"
 #include "agent/service.h"
@@ -57,6 +58,11 @@ enum class Need : std::uint8_t {
 /// looks for what it waits for by such calls.
 Status under_lane_lightly(const Agent& agent, std::string_view what, const std::function<Need(Instant now)>& call,
                           bool waits = false);
+/// The same for a call that only begins something, and whose caller is not to wait for what other threads do in the
+/// lane. Where the lock is not free, and a driver runs the lane, the driver runs what `later` makes, soon, and before
+/// whatever comes to the lane by this door afterwards. Where kLeftOverMax wait for it, the caller waits for the lock.
+Status begin_in_lane(const Agent& agent, std::string_view what, const std::function<Need(Instant now)>& call,
+                     const std::function<Beginning()>& later);
 /// Makes progress, or waits for the driver to, until `reached` or the deadline. See Lane::wait_until.
 bool wait_until(const Agent& agent, const std::function<bool()>& reached, Instant deadline);
 Instant now(const Agent& agent);

@@ -64,16 +64,20 @@ bool Lane::leave(Slot* slot) {
 
 /// Takes all that threads left before this call. One thread may stand in the middle of leaving something, with what
 /// another one left behind it. The lane waits for the first, because the second may send more, which must not overtake.
-std::size_t Lane::take_left_over(Instant now) {
+std::size_t Lane::take_left_over(Instant now, const Status& refused) {
   std::size_t taken = 0;
-  LeftOver left;
   for (const std::size_t end = left_over_.end(); left_over_.holds_before(end);) {
+    LeftOver left;
     if (!left_over_.try_pop(left)) {
       if (left_over_.await_front(kLeavingPatience)) continue;
       break;  // That thread asks for a turn once it goes on.
     }
-    core_.engine.messages().take_left_over(std::move(left), now);
     ++taken;
+    if (left.kind == LeftOver::Kind::kBeginning) {
+      left.begin(now, refused);
+    } else if (refused.ok()) {
+      core_.engine.messages().take_left_over(std::move(left), now);
+    }
   }
   return taken;
 }

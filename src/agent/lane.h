@@ -126,7 +126,9 @@ class Lane final : public LaneAccess {
     asked_.store(true, std::memory_order_release);
     wake();
   }
-  std::size_t take_left_over(Instant now) HAWSER_REQUIRES(in_lane);
+  std::size_t take_left_over(Instant now) HAWSER_REQUIRES(in_lane) { return take_left_over(now, {}); }
+  /// The agent is closed: messages go nowhere any more, and what was to begin is refused.
+  void refuse_left_over(const Status& refused, Instant now) HAWSER_REQUIRES(in_lane) { take_left_over(now, refused); }
   /// What was sent before, and left, goes before what this thread does next under the lock.
   void let_older_go_first() HAWSER_REQUIRES(in_lane) {
     if (left_over_.holds_before(left_over_.end())) [[unlikely]]
@@ -220,6 +222,7 @@ class Lane final : public LaneAccess {
   }
   bool is_asked() const { return asked_.load(std::memory_order_relaxed); }
   std::size_t take_what_was_left(Instant now) HAWSER_REQUIRES(in_lane);
+  std::size_t take_left_over(Instant now, const Status& refused) HAWSER_REQUIRES(in_lane);
   std::size_t take_cancels(Instant now) HAWSER_REQUIRES(in_lane);
   bool nothing_new(Instant now) HAWSER_REQUIRES(in_lane);
   bool may_sleep() HAWSER_REQUIRES(in_lane);

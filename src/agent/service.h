@@ -63,6 +63,11 @@ class Carrier {
   /// What there is with the peer, made where it is not there yet. Null: the peer is down, or the agent is closing;
   /// `why` says which.
   virtual Session* session_with(const Peer& peer, Status* why) = 0;
+  /// A path leads to the peer now. `carry` may be called without it, too.
+  virtual bool has_path(Session& session) const {
+    static_cast<void>(session);
+    return false;
+  }
   /// Whether the peer can probably `fetch` what lies here. The path is the one for messages.
   virtual bool can_fetch(Session& session) const = 0;
   /// Copies what lies at `address` in the peer's process, registered or not; see Path::fetch. False: it must come by

@@ -20,19 +20,18 @@ namespace {
 /// Whose handler this thread runs.
 thread_local const Calls* runs_for = nullptr;
 
-/// FNV-1a of the handler's name, which is how a call names it.
-std::uint64_t number_of(std::string_view name) {
-  std::uint64_t hash = 0xCBF29CE484222325ULL;
-  for (const char each : name) hash = (hash ^ static_cast<unsigned char>(each)) * 0x100000001B3ULL;
-  return hash == wire::kCallOff ? 1 : hash;
-}
-
 CallAnswer text_bytes(std::string_view text) {
   const auto bytes = base::as_bytes(text.substr(0, kCallTextMax));
   return {bytes.begin(), bytes.end()};
 }
 
 }  // namespace
+
+std::uint64_t handler_number(std::string_view name) {
+  std::uint64_t hash = 0xCBF29CE484222325ULL;
+  for (const char each : name) hash = (hash ^ static_cast<unsigned char>(each)) * 0x100000001B3ULL;
+  return hash == wire::kCallOff ? 1 : hash;
+}
 
 /// What a call has under way at its caller. It outlives a call that was given up, until the answer has come.
 struct CallFlight final : Listener {
@@ -114,7 +113,7 @@ Status Calls::add_handler(std::string_view name, CallHandler handler, HandlerOpt
   }
   if (!handler) return invalid("there is no function");
   const auto made = std::make_shared<const Handler>(Handler{std::string(name), std::move(handler), options});
-  const auto [at, is_new] = handlers_.emplace(number_of(name), made);
+  const auto [at, is_new] = handlers_.emplace(handler_number(name), made);
   return is_new ? Status()
                 : invalid("handler '" + std::string(name) + "': '" + at->second->name + "' has been registered");
 }
@@ -180,7 +179,7 @@ void Calls::end_call(Calling& call, Status status) {
   mailbox_.note_end();
 }
 
-void Calls::begin(const std::shared_ptr<Calling>& call, const Peer& to, std::string_view name,
+void Calls::begin(const std::shared_ptr<Calling>& call, const Peer& to, std::uint64_t handler,
                   std::span<const std::byte> arguments, Duration timeout, Instant now) {
   const std::uint64_t id = next_id_++;
   auto made = std::make_unique<CallFlight>();
@@ -209,7 +208,7 @@ void Calls::begin(const std::shared_ptr<Calling>& call, const Peer& to, std::str
   flight.send.envelope = {.world = site_.world,
                           .use = wire::MessageUse::kCall,
                           .tag = id,
-                          .digest = number_of(name),
+                          .digest = handler,
                           .extra = static_cast<std::uint64_t>(std::max<std::int64_t>(wait, 1)),
                           .bytes = arguments.size()};
   flight.send.data = arguments.data();

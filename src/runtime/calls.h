@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -33,6 +34,9 @@ inline constexpr std::uint64_t kJobBytesMax = std::uint64_t{1} << 30;
 inline constexpr std::size_t kCallsMax = 65'536;  ///< Under way from one rank in one world.
 inline constexpr std::size_t kCallTextMax = 4096;
 inline constexpr std::size_t kHandlerNameMax = 255;
+
+/// How a call names its handler: by FNV-1a of its name.
+std::uint64_t handler_number(std::string_view name);
 
 class Calls;
 struct CallFlight;
@@ -68,7 +72,8 @@ class Calls final : public std::enable_shared_from_this<Calls> {
   void open(Instant now);
   /// kInvalid where the name is taken, empty or too long.
   Status add_handler(std::string_view name, CallHandler handler, HandlerOptions options);
-  void begin(const std::shared_ptr<Calling>& call, const Peer& to, std::string_view name,
+  /// `handler`: see handler_number. The caller keeps the arguments until the call is over.
+  void begin(const std::shared_ptr<Calling>& call, const Peer& to, std::uint64_t handler,
              std::span<const std::byte> arguments, Duration timeout, Instant now);
   /// Its calls need no answer any more.
   void on_down(const void* source);

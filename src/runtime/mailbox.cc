@@ -163,9 +163,16 @@ void Mailbox::start(Send& send, Instant deadline, Instant now) {
                              .with_advice("the receiver must take messages; retry after a pause"));
   }
   if (planted(Planted::kClassOrderLost)) misclass(send);
+  if (goes_at_once(*session, desk, send)) return;
   auto& line = desk.of(send.priority).line;
   planted(Planted::kMessagesOvertake) ? line.push_front(send) : line.push_back(send);
   carrier_.serve(*session, now);
+}
+
+/// A user's message that nothing stands before. Whoever began it need not turn the lane then.
+bool Mailbox::goes_at_once(agent::Session& session, Desk& desk, Send& send) {
+  if (send.listener != nullptr || !desk.is_silent() || !carrier_.has_path(session)) return false;
+  return announce(session, desk, send) == Sent::kYes;
 }
 
 void Mailbox::send_to_self(Send& send) {

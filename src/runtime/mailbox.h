@@ -235,6 +235,7 @@ class Mailbox final : public agent::Service {
   agent::Sent say_all(agent::Session& session, std::list<Word>& words, Priority priority, std::size_t* work);
   bool admit(Operation& operation);
   void end_one(Operation& operation, Status status);
+  bool goes_at_once(agent::Session& session, Desk& desk, Send& send);
   void send_to_self(Send& send);
   std::vector<Send*> sends_of(std::uint64_t world, const Peer& to);
   void keep(std::unique_ptr<Arrived> arrived);

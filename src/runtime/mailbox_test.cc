@@ -42,6 +42,7 @@ class HandCarrier final : public agent::Carrier {
   void release_message(agent::Session&, std::uint32_t, std::size_t) override { ++released; }
   void serve(agent::Session&, Instant) override {}
   agent::Session* session_with(const Peer& peer, Status*) override { return core_of(peer)->session.get(); }
+  bool has_path(agent::Session&) const override { return is_up; }
   bool can_fetch(agent::Session&) const override { return fetches; }
   bool fetch(agent::Session&, std::uint64_t address, std::span<std::byte> into) override {
     if (fetches) std::memcpy(into.data(), reinterpret_cast<const void*>(address), into.size());
@@ -52,7 +53,7 @@ class HandCarrier final : public agent::Carrier {
   void note_end() override {}
 
   Sent answer = Sent::kYes;
-  bool fetches = false;
+  bool fetches = false, is_up = false;
   std::vector<std::string> said;
   std::vector<std::uint32_t> channels;  ///< Of these.
   std::set<std::uint32_t> full;         ///< Channels without credit.
@@ -435,6 +436,34 @@ TEST_F(MailboxTest, AMessageGoesOnTheChannelOfItsClass) {
   }
   EXPECT_EQ(landings, (std::vector<std::uint64_t>{5, 5, 3, 3, 1, 1}));
   for (const auto& each : sends) EXPECT_TRUE(each->final);
+}
+
+TEST_F(MailboxTest, AMessageThatNothingStandsBeforeGoesAtOnce) {
+  const std::vector<std::byte> data(10), large(kEagerMax + 1);
+  carrier_.is_up = true;
+  EXPECT_TRUE(send(data)->final);
+  EXPECT_EQ(last().kind, RuntimeKind::kEager);
+  const auto asked = send(large);
+  EXPECT_EQ(last().kind, RuntimeKind::kAsk);
+  EXPECT_FALSE(asked->final);
+  EXPECT_EQ(carrier_.said.size(), 2U);
+}
+
+TEST_F(MailboxTest, AMessageWaitsBehindWhatWaitsForATurn) {
+  const std::vector<std::byte> data(10);
+  carrier_.is_up = true;
+  carrier_.full = {wire::runtime_channel_of(Priority::kRealtime)};
+  const auto first = send(data);
+  carrier_.full.clear();
+  const auto second = send(data), critical = send(data, Priority::kCritical);
+  EXPECT_TRUE(carrier_.said.empty());
+  pump();
+  EXPECT_TRUE(first->final && second->final && critical->final);
+  mailbox_.tell(Peer(peer_), {{.kind = RuntimeKind::kFreed, .messages = 1}, {}}, kNow);
+  EXPECT_FALSE(send(data)->final) << "it overtakes a word";
+  pump();
+  carrier_.is_up = false;
+  EXPECT_FALSE(send(data)->final) << "no path leads to the peer";
 }
 
 TEST_F(MailboxTest, AClassWithoutCreditHoldsBackNoOther) {

@@ -380,6 +380,9 @@ agent::Session* Relay::session_with(const Peer& peer, Status* why) {
   return nullptr;
 }
 
+/// What goes by others waits for a turn.
+bool Relay::has_path(agent::Session& session) const { return far_of(session) == nullptr && carrier_.has_path(session); }
+
 bool Relay::can_fetch(agent::Session& session) const {
   return far_of(session) == nullptr && carrier_.can_fetch(session);
 }

@@ -112,6 +112,7 @@ class Relay final : public agent::Service, public agent::Carrier {
   void release_message(agent::Session& session, std::uint32_t channel, std::size_t bytes) override;
   void serve(agent::Session& session, Instant now) override;
   agent::Session* session_with(const Peer& peer, Status* why) override;
+  bool has_path(agent::Session& session) const override;
   bool can_fetch(agent::Session& session) const override;
   Result<std::unique_ptr<backend::View>> view(agent::Session& session,
                                               const std::shared_ptr<const agent::RemoteRegion>& region) override;

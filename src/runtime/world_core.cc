@@ -27,6 +27,7 @@
 namespace hawser::runtime {
 namespace {
 
+using agent::inner::Need;
 using base::planted;
 using base::Planted;
 using What = schedule::Operation;
@@ -438,14 +439,30 @@ Instant WorldCore::deadline(Duration timeout, Instant now) const {
   return now + (timeout == Duration::zero() ? options_.timeout : timeout);
 }
 
-/// A request whose operation has ended before it began.
+/// Ends what has not begun.
+void WorldCore::refuse(runtime::Operation& operation, const Status& why) {
+  operation.status = why;
+  operation.self.reset();
+  operation.final.store(true, std::memory_order_release);
+}
+
 Request WorldCore::request(std::shared_ptr<runtime::Operation> operation, const Status& refused) {
-  if (!refused.ok()) {
-    operation->status = refused;
-    operation->self.reset();
-    operation->final.store(true, std::memory_order_release);
-  }
+  if (!refused.ok()) refuse(*operation, refused);
   return Request(shared_from_this(), std::move(operation));
+}
+
+/// The world outlives what it leaves to the driver: it enters the lane when it ends, which takes in what was left.
+template <typename Begin>
+Request WorldCore::begin(const std::shared_ptr<runtime::Operation>& operation, std::string_view what,
+                         const Begin& begin) {
+  const auto later = [&]() -> agent::Beginning {
+    return [operation, begin](Instant now, const Status& refused) {
+      if (!refused.ok()) return refuse(*operation, refused);
+      static_cast<void>(begin(now));  // It is the driver's turn.
+    };
+  };
+  // By reference: no memory is allocated for the functions.
+  return request(operation, agent::inner::begin_in_lane(seat_->agent, what, std::cref(begin), std::cref(later)));
 }
 
 Request WorldCore::send(std::span<const std::byte> bytes, std::uint32_t to, std::uint64_t tag,
@@ -476,12 +493,15 @@ Request WorldCore::begin_send(std::shared_ptr<Send> operation, std::uint32_t to,
   operation->envelope.tag = tag;
   operation->priority = options.priority;
   operation->self = operation;
-  const Status status = agent::inner::under_lane(seat_->agent, "send", [&](Instant now) {
-    if (!aborted_.ok()) return end_aborted(*operation);
-    seat_->mailbox->start(*operation, deadline(options.timeout, now), now);
+  return begin(operation, "send", [this, send = operation.get(), timeout = options.timeout](Instant now) {
+    if (!aborted_.ok()) {
+      refuse(*send, aborted_);
+      return Need::kNothing;
+    }
+    seat_->mailbox->start(*send, deadline(timeout, now), now);
     seat_->mailbox->run_jobs(now);
+    return send->final.load(std::memory_order_relaxed) ? Need::kNothing : Need::kTurn;
   });
-  return request(operation, status);
 }
 
 Request WorldCore::receive(std::optional<std::span<std::byte>> into, std::uint32_t from,
@@ -515,18 +535,26 @@ Request WorldCore::begin_receive(std::shared_ptr<Receive> operation, std::uint32
   operation->pattern = pattern_of(from, tag);
   operation->is_exact = options.exact;
   operation->self = operation;
-  const Status status = agent::inner::under_lane(seat_->agent, "receive", [&](Instant now) {
-    if (!aborted_.ok()) return end_aborted(*operation);
-    // What came before its sender failed may still be received.
-    const bool is_here = seat_->mailbox->probe(operation->pattern) != nullptr;
-    const auto failed = failed_.find(from);
-    const Status known = from == kAnySource ? unacknowledged_ : Status();
-    const Status lost = failed != failed_.end() ? failed->second : known;
-    seat_->mailbox->start(*operation, deadline(options.timeout, now), now);
-    if (!is_here && !lost.ok()) seat_->mailbox->stop(*operation, lost, now);
-    seat_->mailbox->run_jobs(now);
+  return begin(operation, "receive", [this, receive = operation.get(), from, timeout = options.timeout](Instant now) {
+    if (!aborted_.ok()) {
+      refuse(*receive, aborted_);
+      return Need::kNothing;
+    }
+    start_receive(*receive, from, deadline(timeout, now), now);
+    if (receive->asked_id != 0) return Need::kTurn;  // Its sender is told that it may send.
+    return receive->final.load(std::memory_order_relaxed) ? Need::kNothing : Need::kDriver;
   });
-  return request(operation, status);
+}
+
+/// Under the lane. What came before its sender failed may still be received.
+void WorldCore::start_receive(Receive& receive, std::uint32_t from, Instant deadline, Instant now) {
+  const bool is_here = seat_->mailbox->probe(receive.pattern) != nullptr;
+  const auto failed = failed_.find(from);
+  const Status known = from == kAnySource ? unacknowledged_ : Status();
+  const Status lost = failed != failed_.end() ? failed->second : known;
+  seat_->mailbox->start(receive, deadline, now);
+  if (!is_here && !lost.ok()) seat_->mailbox->stop(receive, lost, now);
+  seat_->mailbox->run_jobs(now);
 }
 
 Pattern WorldCore::pattern_of(std::uint32_t from, std::optional<std::uint64_t> tag) const {
@@ -572,12 +600,12 @@ Request WorldCore::call(std::uint32_t to, std::string_view name, std::span<const
                                                     " bytes long, " + std::to_string(kOwnBufferMax) + " are the most"));
   }
   made->text = "handler '" + base::shown(name) + "' of rank " + std::to_string(to);
-  const Status status = agent::inner::under_lane(seat_->agent, "call", [&](Instant now) {
-    const Duration timeout = options.timeout == Duration::zero() ? options_.timeout : options.timeout;
-    calls_->begin(made, ranks_[to], name, arguments, timeout, now);
+  const Duration timeout = options.timeout == Duration::zero() ? options_.timeout : options.timeout;
+  return begin(made, "call", [this, made, to, number = handler_number(name), arguments, timeout](Instant now) {
+    calls_->begin(made, ranks_[to], number, arguments, timeout, now);
     seat_->mailbox->run_jobs(now);
+    return Need::kTurn;
   });
-  return request(made, status);
 }
 
 void WorldCore::revoke(const Status& why) {
@@ -861,12 +889,6 @@ void WorldCore::abort(Instant now) {
   seat_->mailbox->note_end();
 }
 
-void WorldCore::end_aborted(runtime::Operation& operation) {
-  operation.status = aborted_;
-  operation.self.reset();
-  operation.final.store(true, std::memory_order_release);
-}
-
 // ---- Requests.
 
 bool WorldCore::wait(const runtime::Operation& operation, Duration timeout) const {
@@ -914,11 +936,11 @@ void WorldCore::look_for(const runtime::Operation& operation) const {
       }
       const bool has_begun_others = seat_->mailbox->run_jobs(now);
       has_users = room_->has_users();
-      if (room_->take_messages() || !why_not().ok()) return agent::inner::Need::kTurn;
+      if (room_->take_messages() || !why_not().ok()) return Need::kTurn;
       const bool is_over = operation.final.load(std::memory_order_relaxed);
       // Others on boards may have been left to a driver that sleeps until it is rung: this rank's boards are looked at.
       const bool needs_driver = !operation.is_waited || has_begun_others || (is_over && has_users);
-      return needs_driver ? agent::inner::Need::kDriver : agent::inner::Need::kNothing;
+      return needs_driver ? Need::kDriver : Need::kNothing;
     };
     static_cast<void>(agent::inner::under_lane_lightly(seat_->agent, "wait", std::cref(look), !operation.is_waited));
     if (!has_users) return;
@@ -1036,16 +1058,16 @@ Request WorldCore::begin_collective(const CollectiveMaker::Made& made, const Col
     return request(its, bad);
   }
   its->is_waited = waits && seat_->has_threads();
-  const auto begin = [&](Instant now) {
-    book_.begin(its, deadline(options.timeout, now), now);
+  const auto start = [this, its, timeout = options.timeout](Instant now) {
+    book_.begin(its, deadline(timeout, now), now);
     seat_->mailbox->run_jobs(now);
     const bool is_written = its->room != nullptr && why_not().ok() && (its->is_on_board() || its->is_over());
-    if (!is_written || its->room->take_messages()) return agent::inner::Need::kTurn;
-    return its->is_over() || its->is_waited ? agent::inner::Need::kNothing : agent::inner::Need::kDriver;
+    if (!is_written || its->room->take_messages()) return Need::kTurn;
+    return its->is_over() || its->is_waited ? Need::kNothing : Need::kDriver;
   };
+  if (!waits) return begin(its, its->name, start);
   // By reference: no memory is allocated for the function.
-  const Status status = agent::inner::under_lane_lightly(seat_->agent, its->name, std::cref(begin));
-  return request(its, status);
+  return request(its, agent::inner::under_lane_lightly(seat_->agent, its->name, std::cref(start)));
 }
 
 bool WorldCore::is_misfit(const wire::MessageEnvelope& envelope) { return book_.is_misfit(envelope); }

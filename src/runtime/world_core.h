@@ -148,11 +148,18 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   Result<std::shared_ptr<WorldCore>> child(std::span<const std::uint32_t> ranks, std::uint32_t own,
                                            std::uint64_t number);
   bool leave(Duration patience, bool with_groups);
+  static void refuse(Operation& operation, const Status& why);
+  /// Its operation has ended before it began, if it was refused.
   Request request(std::shared_ptr<Operation> operation, const Status& refused);
+  /// Calls `begin` in the lane: at once where the lane is free, else soon, by the driver. A caller never waits for what
+  /// other threads do in the lane.
+  template <typename Begin>
+  Request begin(const std::shared_ptr<Operation>& operation, std::string_view what, const Begin& begin);
   Request begin_send(std::shared_ptr<Send> operation, std::uint32_t to, std::uint64_t tag,
                      const MessageOptions& options);
   Request begin_receive(std::shared_ptr<Receive> operation, std::uint32_t from, std::optional<std::uint64_t> tag,
                         const MessageOptions& options);
+  void start_receive(Receive& receive, std::uint32_t from, Instant deadline, Instant now);
   Pattern pattern_of(std::uint32_t from, std::optional<std::uint64_t> tag) const;
   Status check_rank(std::string_view call, std::uint32_t rank) const;
   void open_collectives();
@@ -171,7 +178,6 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   void take_step(Recovery::Step step);
   void recover(const std::shared_ptr<Agreeing>& call, Instant now);
   void abort(Instant now);
-  void end_aborted(runtime::Operation& operation);
   void revoke_under_lane(const Status& why, bool tell, Instant now);
   bool end_out_of_sight(Collective& waiting, std::uint32_t rank, Instant now);
   Status explained(const Status& status) const;

@@ -52,6 +52,8 @@ Session* ServiceCarrier::session_with(const Peer& peer, Status* why) {
   return &uses_.sessions.of(core_of(peer));
 }
 
+bool ServiceCarrier::has_path(Session& session) const { return session.control() != nullptr; }
+
 bool ServiceCarrier::can_fetch(Session& session) const {
   const PathEntry* const control = session.control();
   return control != nullptr && control->path->can_fetch();

@@ -43,6 +43,7 @@ class ServiceCarrier final : public Carrier {
   void release_message(Session& session, std::uint32_t channel, std::size_t bytes) override;
   void serve(Session& session, Instant now) override;
   Session* session_with(const Peer& peer, Status* why) override;
+  bool has_path(Session& session) const override;
   bool can_fetch(Session& session) const override;
   bool fetch(Session& session, std::uint64_t address, std::span<std::byte> into) override;
   Result<std::unique_ptr<backend::View>> view(Session& session,

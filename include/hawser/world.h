@@ -194,7 +194,7 @@ class HAWSER_API World {
   /// have failed is not decided yet. `failures` tells of them once it is.
   std::vector<std::uint32_t> failed() const;
 
-  // Messages. Tags are any 64 bits. Buffers are the operation's until it has ended.
+  // Messages. Tags are any 64 bits. Buffers are the operation's until it has ended. Calls with `i` wait for nobody.
   Request isend(std::span<const std::byte> bytes, std::uint32_t to, std::uint64_t tag,
                 const MessageOptions& options = {});
   Request ireceive(std::span<std::byte> into, std::uint32_t from, std::optional<std::uint64_t> tag,

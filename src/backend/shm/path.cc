@@ -360,6 +360,12 @@ bool ShmPath::flush_outbox() {
 
 bool ShmPath::await_room() { return stage_ != Stage::kUp || producer_.await_room(refused_size_); }
 
+bool ShmPath::take_room() {
+  if (stage_ == Stage::kUp && !producer_.has_room(refused_size_)) return false;
+  refused_size_ = 0;
+  return true;
+}
+
 void ShmPath::ring_own_door() { static_cast<void>(::eventfd_write(my_door_.get(), 1)); }
 
 void ShmPath::give_back() {

@@ -121,6 +121,8 @@ class ShmPath final : public Path {
   /// Before sleeping: false when the send that was refused would be taken now.
   bool await_room();
   bool has_refused() const { return refused_size_ != 0; }
+  /// The send that was refused would be taken now. True once: then nothing has been refused.
+  bool take_room();
   void ring_own_door();
 
   /// Ends all chunks; then what the peer sent before is read; then the path is down. Tells the peer.

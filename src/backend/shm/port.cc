@@ -83,6 +83,7 @@ std::size_t ShmPort::turn(Instant now, const TurnBudget& budget) {
   if (has_slept_ || now - looked_at_ >= kLookInterval || ++turns_ >= kTurnsPerLook) work += look(now);
   if (!queue_.empty()) work += copy(budget);
   if (!senders_.empty()) work += flush();
+  if (!blocked_.empty()) work += unblock();
   if (!unmaps_.empty()) work += unmap_some();
   for (const ShmPath* path : hot_) work += path->has_message() ? 1 : 0;
   return work + draining_.size() + (events_.size() - events_taken_);
@@ -109,6 +110,15 @@ std::size_t ShmPort::flush() {
   const std::size_t before = senders_.size();
   std::erase_if(senders_, [](ShmPath* path) { return path->flush_outbox(); });
   return before - senders_.size();
+}
+
+/// No bell tells one who does not sleep that there is room: the session would wait for its pause.
+std::size_t ShmPort::unblock() {
+  return std::erase_if(blocked_, [](ShmPath* path) {
+    if (path->has_refused() && !path->take_room()) return false;
+    path->is_blocked = false;
+    return true;
+  });
 }
 
 /// A large mapping goes in steps: the kernel takes 0.2 us per page.

@@ -102,6 +102,7 @@ class ShmPort final : public Port {
   void on_event(const Watch& watch, std::uint32_t events);
   std::size_t copy(const TurnBudget& budget);
   std::size_t flush();
+  std::size_t unblock();
   std::size_t unmap_some();
   void check_deadlines(Instant now);
   void bury_ghosts();

@@ -199,6 +199,13 @@ class RingProducer {
            theirs_->asleep.exchange(0, std::memory_order_acq_rel) != 0;
   }
 
+  /// For one who does not sleep after kFull: a record of `size` fits, and a quarter of the ring is free. Else the two
+  /// ends would wait for each other at each record. True, too, where the consumer broke the rules: `put` finds that.
+  bool has_room(std::uint32_t size) {
+    const std::uint64_t need = std::max(ring::lines_for(size, A::kRunMin), lines_.count / 4);
+    return !refresh() || position_ + need - tail_ <= lines_.count;
+  }
+
   /// After kFull, before sleeping: the doorbell will ring once there is room. False: a record of `size` fits already.
   bool await_room(std::uint32_t size) {
     mine_->room_wanted.store(1, std::memory_order_relaxed);

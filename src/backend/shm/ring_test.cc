@@ -39,6 +39,29 @@ TEST(Ring, SmallMessageIsOneLine) {
   EXPECT_EQ(ring::record_max(8), 2u * 56);
 }
 
+TEST(Ring, RoomForOneWhoLooksIsAQuarterAndTheRecord) {
+  Shared shared(64);
+  auto producer = shared.producer();
+  auto consumer = shared.consumer();
+  const auto one = message(1, 8);
+  while (producer.put(RecordKind::kMessage, {}, one) == Put::kDone) continue;
+  const auto read = [&](int count) {
+    Record record;
+    std::byte out[8];
+    for (int i = 0; i < count; ++i) {
+      ASSERT_EQ(consumer.next(&record), Got::kRecord);
+      consumer.take(record, out);
+    }
+    static_cast<void>(consumer.give_back());
+  };
+  EXPECT_FALSE(producer.has_room(8));
+  read(15);
+  EXPECT_FALSE(producer.has_room(8)) << "15 of 64 lines";
+  read(1);
+  EXPECT_TRUE(producer.has_room(8)) << "a quarter";
+  EXPECT_TRUE(producer.has_room(producer.record_max())) << "a record is no larger than that";
+}
+
 TEST(Ring, RunHasOneHeader) {
   EXPECT_EQ(ring::lines_for(511), 10u);
   EXPECT_EQ(ring::lines_for(512), 9u);

@@ -372,6 +372,22 @@ TEST_F(ShmPair, RefusedSenderIsWokenByRoom) {
   EXPECT_TRUE(path->send(Priority::kBulk, bytes_of("message"), {}));
 }
 
+TEST_F(ShmPair, ARefusedSenderThatDoesNotSleepSeesTheRoom) {
+  Options options;
+  options.ring_bytes = 4096;
+  TestHost c{"carol", folder_.path(), options};
+  Path* path = connect(c, b_);
+  std::size_t count = 0;
+  while (path->send(Priority::kBulk, bytes_of("message"), {})) ++count;
+  const auto turn = [&] { return c.port().turn(Clock::steady().now(), {}); };
+  static_cast<void>(turn());
+  EXPECT_EQ(turn(), 0u) << "there is no room yet";
+  ASSERT_TRUE(turn_until({&b_}, [&] { return b_.messages.size() == count && b_.port().prepare_sleep(); }));
+  EXPECT_EQ(turn(), 1u) << "it would wait for a bell that rings for sleepers only";
+  EXPECT_EQ(turn(), 0u) << "it was told once";
+  EXPECT_TRUE(path->send(Priority::kBulk, bytes_of("message"), {}));
+}
+
 TEST_F(ShmPair, ManyPathsBeyondTheHotOnesStillDeliver) {
   Options options;
   options.hot_paths = 2;

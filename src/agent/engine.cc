@@ -49,6 +49,7 @@ Engine::Engine(const Uses& uses)
                   .listener = *this}),
       graveyard_(
           {.sessions = sessions_, .services = services_, .paths = paths_, .timers = timers_, .peers = uses.peers}),
+      link_memory_(timers_),
       bindings_(sessions_, timers_),
       router_(ports_, reach_, connector_, bindings_, uses.clock),
       link_(sessions_, ports_),
@@ -226,6 +227,7 @@ std::size_t Engine::pump(Session& session, Instant now) {
                    MessageDesk::pump_credits(session, &work) && messages_.pump_unsent(session, &work) &&
                    arrives_.pump(session, &work) && exchange_.pump(session, &work) && services_.pump(session, &work) &&
                    SessionLink::pump_ack(session, now, &work);
+  link_memory_.note(session, now);
   if (!all) {
     sessions_.block(session, now);
   } else if (session.links.ack_due(true)) {
@@ -257,6 +259,9 @@ std::size_t Engine::on_timer(Session& session, SessionTimer which, Instant now) 
       return 1;
     case SessionTimer::kLetGo:
       return bindings_.let_go(session, now);
+    case SessionTimer::kTrim:
+      link_memory_.take_back(session, now);
+      return 0;
     case SessionTimer::kFence:
       if (const Status late = fences_.fence(session, now); !late.ok()) connector_.drop(session, late, now);
       return 1;

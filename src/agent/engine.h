@@ -28,6 +28,7 @@
 #include "agent/engine/graveyard.h"
 #include "agent/engine/greeter.h"
 #include "agent/engine/held_transfers.h"
+#include "agent/engine/link_memory.h"
 #include "agent/engine/message_desk.h"
 #include "agent/engine/news.h"
 #include "agent/engine/open_backend.h"
@@ -92,6 +93,7 @@ class Engine final : private PortListener, private SessionListener {
   MessageDesk& messages() { return messages_; }
   ArrivalDesk& arrivals() { return arrivals_; }
   CardExchange& exchange() { return exchange_; }
+  LinkMemory& link_memory() { return link_memory_; }
   RegionBindings& bindings() { return bindings_; }
   Graveyard& graveyard() { return graveyard_; }
   base::Rng& rng() { return rng_; }
@@ -152,6 +154,7 @@ class Engine final : private PortListener, private SessionListener {
   Strangers strangers_;
   Connector connector_;
   Graveyard graveyard_;
+  LinkMemory link_memory_;
   RegionBindings bindings_;
   Router router_;
   SessionLink link_;

@@ -11,7 +11,7 @@ namespace hawser::agent::inner {
 namespace {
 
 void call_lightly(Core& core, const std::function<Need(Instant now)>& call, bool waits) HAWSER_RELEASE(in_lane) {
-  const Instant now = core.now();
+  const Instant now = core.lane.now();
   core.lane.let_older_go_first();
   if (waits) core.lane.note_looker(now);  // Before it looks: the driver keeps away from the lane meanwhile.
   const Need need = call(now);

@@ -23,6 +23,7 @@ enum class SessionTimer : std::uint8_t {
   kRetry,    ///< The pause before the next attempt is over.
   kBetter,   ///< A backend that comes before those of the paths may be tried again.
   kLetGo,    ///< Handles of closed regions may be gone.
+  kTrim,     ///< Links that kept messages may keep none now.
   kFence,    ///< A path that was lost with writes under way needs another in its place.
   kCount,
 };

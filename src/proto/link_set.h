@@ -67,6 +67,16 @@ class LinkSet {
     look_at(link);
     note_sent(link);
   }
+  /// Gives back the memory of links that keep no message.
+  void trim() {
+    for (LinkSender& link : out_) link.trim();
+  }
+  /// Bytes that the links hold for messages, kept or not.
+  std::size_t memory() const {
+    std::size_t bytes = 0;
+    for (const LinkSender& link : out_) bytes += link.memory();
+    return bytes;
+  }
   /// Messages kept, of all links.
   std::size_t kept() const;
   bool keeps_any() const { return kept_ != 0; }

@@ -144,6 +144,8 @@ enum class Planted : std::uint8_t {
   kChunkMistaken,     ///< A queue gives the bytes of another chunk.
   kDueForgotten,      ///< A connection that was settled keeps its old timer.
   kStallKept,         ///< A connection that ngtcp2 sends nothing for any more goes on.
+  kHoleKept,          ///< Datagrams of a size that arrives no more are sent for ever.
+  kLateCounted,       ///< What a peer sends into a window that ngtcp2 counts late ends the connection.
   kCount
 };
 

@@ -52,7 +52,7 @@ INSIDERS = {"quicsim": "backend/quic"}  # A simulator of one backend looks behin
 BACKEND_DOORS = ("factory.h", "device_survey.h", "raw_loop.h")
 
 # The headers of the agent that layers above it include. Tests may look behind them.
-AGENT_DOORS = ("inner.h", "inner_plans.h", "inner_peers.h", "inner_regions.h", "inner_simulator.h", "service.h", "describe.h", "open.h",
+AGENT_DOORS = ("inner.h", "inner_plans.h", "inner_peers.h", "inner_regions.h", "inner_identity.h", "inner_simulator.h", "service.h", "describe.h", "open.h",
                "region.h", "peer_names.h", "fork_guard.h")
 
 LINE_LIMIT = 120

@@ -57,7 +57,7 @@ class BackendOpener {
     const Life& life;
     const backend::Identity& identity;
     const std::optional<tls::KeyPair>& keys;
-    const std::unique_ptr<identity::Authenticator>& authenticator;
+    const std::shared_ptr<identity::Authenticator>& authenticator;
     const std::shared_ptr<backend::PeerGuard>& guard;
     backend::RegionTable& table;
     RegionBook& book;

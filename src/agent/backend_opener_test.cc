@@ -110,7 +110,7 @@ class BackendOpenerTest : public testing::Test, public BackendOpener::Host {
   Life life_{"a"};
   backend::Identity identity_{.name = "a"};
   std::optional<tls::KeyPair> keys_;
-  std::unique_ptr<identity::Authenticator> authenticator_;
+  std::shared_ptr<identity::Authenticator> authenticator_;
   const std::shared_ptr<backend::PeerGuard> guard_ = std::make_shared<backend::PeerGuard>();
   backend::RegionTable table_{100};
   RegionBook book_;

@@ -344,14 +344,18 @@ Status Core::identify(Instant deadline) {
     identity.admission = hooks.secrets->admission;
   }
   identity.public_key = keys->public_key();
-  HAWSER_TRY_ASSIGN(authenticator, open_identity(options, log));
+  if (hooks.authenticator != nullptr) {
+    authenticator = hooks.authenticator;
+  } else {
+    HAWSER_TRY_ASSIGN(authenticator, open_identity(options, log));
+  }
   return {};
 }
 
 void Core::watch_revocations() {
   if (options.directory == nullptr || authenticator == nullptr) return;
-  revocation_watch = std::make_unique<RevocationWatch>(RevocationWatch::Uses{
-      .directory = options.directory, .authenticator = authenticator, .agent = options.name, .log = log});
+  revocation_watch = std::make_unique<RevocationWatch>(
+      RevocationWatch::Uses{.directory = options.directory, .authenticator = authenticator, .agent = options.name});
   lane.add_part(*revocation_watch);
 }
 

@@ -75,8 +75,8 @@ class Core : public std::enable_shared_from_this<Core> {
   const Hooks hooks;
   const std::shared_ptr<const Clock> clock;
   std::optional<tls::KeyPair> keys;  ///< Of this incarnation; there once the core is open.
-  /// The agent's identity by an authority; null: it has none. Confined to the lane once the core is open.
-  std::unique_ptr<identity::Authenticator> authenticator;
+  /// The agent's identity by an authority; null: it has none. Set once, when the core opens.
+  std::shared_ptr<identity::Authenticator> authenticator;
   backend::Identity identity;  ///< `driven` changes under the lane's lock.
   base::Logger log;
   const std::shared_ptr<backend::PeerGuard> peer_guard;  ///< Under the lane's lock.

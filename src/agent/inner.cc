@@ -5,6 +5,7 @@
 #include "agent/core.h"
 #include "agent/default_backends.h"
 #include "agent/directory_calls.h"
+#include "agent/inner_identity.h"
 #include "base/inside.h"
 
 namespace hawser::agent::inner {
@@ -49,6 +50,11 @@ Result<Agent> open_as(AgentOptions options, const OwnSecrets& secrets) {
   }
   std::vector<backend::Factory> factories = all_backends(options.plugin_paths, base::Logger(options.log));
   return open_with(std::move(options), std::move(factories), {.secrets = secrets});
+}
+
+Result<Agent> open_with_identity(AgentOptions options, std::shared_ptr<identity::Authenticator> authenticator) {
+  std::vector<backend::Factory> factories = all_backends(options.plugin_paths, base::Logger(options.log));
+  return open_with(std::move(options), std::move(factories), {.authenticator = std::move(authenticator)});
 }
 
 std::string address_with(std::string_view address, const OwnSecrets& secrets) {

@@ -2,7 +2,8 @@
 
 // The inner door: what layers of this library that stand on the agent use of it beside the public headers. A layer
 // opens an agent with a service of its own, calls into it under the lane's lock, and waits for what the lane does. The
-// door has more leaves: inner_plans.h, inner_peers.h, inner_regions.h, and inner_simulator.h for the simulators.
+// door has more leaves: inner_plans.h, inner_peers.h, inner_regions.h, inner_identity.h, and inner_simulator.h for the
+// simulators.
 //
 // Thread rule: thread-safe, except where "under the lane" is said.
 

@@ -13,6 +13,7 @@
 #include "agent/service.h"
 #include "backend/backend.h"
 #include "base/id128.h"
+#include "identity/authenticator.h"
 #include "tls/key_pair.h"
 #include "wire/hello.h"
 
@@ -34,6 +35,8 @@ struct Hooks {
   std::function<std::shared_ptr<Service>(Carrier& carrier)> tenant = {};
   /// Keys and admission secret that others can derive, too. Empty: random ones, as every agent has.
   std::optional<OwnSecrets> secrets = {};
+  /// The agent's identity by an authority, which a layer above has opened and uses, too. Null: the agent opens its own.
+  std::shared_ptr<identity::Authenticator> authenticator = {};
   /// What the agent says that it speaks; the bytes stay those of this build.
   wire::Versions versions = {};
 };

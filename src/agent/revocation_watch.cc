@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/format.h"
 #include "identity/revocation_key.h"
 
 namespace hawser::agent {
@@ -49,12 +50,9 @@ std::size_t RevocationWatch::turn(Instant now) {
 /// A directory that fails is told of by Presence.
 void RevocationWatch::take(const DirectoryEvent& answer) {
   if (!answer.status.ok() || answer.entries.empty()) return;
-  const std::string& list = answer.entries.front().value;
-  const Status taken = its_.authenticator->take_revoked(list);
-  if (taken.ok() || list == refused_) return;
-  refused_ = list;
-  HAWSER_LOG(its_.log, kWarn, "{}: the list of revoked certificates at {} in the {} directory is not used: {}",
-             its_.agent, key_, its_.directory->kind(), taken.to_string());
+  static_cast<void>(its_.authenticator->take_revoked(
+      answer.entries.front().value, base::format("{}: the list of revoked certificates at {} in the {} directory",
+                                                 its_.agent, key_, its_.directory->kind())));
 }
 
 void RevocationWatch::run_jobs(Instant now) {

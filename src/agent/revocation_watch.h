@@ -5,9 +5,11 @@
 // an older one than the last is not taken.
 //
 // It asks once each IdentityOptions::look and never waits: it hands requests in and looks for answers when the lane
-// turns. The work of a directory without threads of its own is done by `run_jobs`.
+// turns. The work of a directory without threads of its own is done by `run_jobs`. A layer above that uses the agent's
+// identity beside it may have a watch of its own, because the agent's turns only as often as somebody runs the agent.
 //
-// Thread rule: under the lane's lock, but for run_jobs. Lifetime: what it uses outlives it.
+// Thread rule: one thread at a time, the lane's watch under the lane's lock; but for run_jobs. Lifetime: what it uses
+// outlives it.
 
 #include <cstddef>
 #include <memory>
@@ -18,7 +20,6 @@
 #include <hawser/time.h>
 
 #include "agent/part.h"
-#include "base/log.h"
 #include "identity/authenticator.h"
 
 namespace hawser::agent {
@@ -27,9 +28,8 @@ class RevocationWatch final : public Part {
  public:
   struct Uses {
     const std::shared_ptr<Directory>& directory;
-    const std::unique_ptr<identity::Authenticator>& authenticator;
+    const std::shared_ptr<identity::Authenticator>& authenticator;
     const std::string& agent;
-    const base::Logger& log;
   };
   explicit RevocationWatch(const Uses& uses) : its_(uses) {}
 
@@ -49,7 +49,6 @@ class RevocationWatch final : public Part {
   std::string key_;  ///< Empty: it is not open.
   std::optional<Ticket> asking_;
   Instant give_up_at_;
-  std::string refused_;  ///< The last list that was not taken: the log has said so.
 };
 
 }  // namespace hawser::agent

@@ -44,16 +44,16 @@ class RevocationWatchTest : public testing::Test {
     return *authority_.get().revoked();
   }
   /// Whether a list is what the authenticator has: it takes no older one.
-  bool has_at_least(const std::string& list) { return authenticator_->take_revoked(list).ok(); }
+  bool has_at_least(const std::string& list) { return authenticator_->take_revoked(list, "a list").ok(); }
 
   static constexpr const char* kKey = "hawser/revoked/example.org";
   identity::TestAuthority authority_;
   const base::Logger log_{LogOptions{}};
-  std::unique_ptr<identity::Authenticator> authenticator_;
+  std::shared_ptr<identity::Authenticator> authenticator_;
   std::shared_ptr<SlowDirectory> slow_ = std::make_shared<SlowDirectory>();
   std::shared_ptr<Directory> directory_;
   const std::string agent_ = "store";
-  RevocationWatch watch_{{.directory = directory_, .authenticator = authenticator_, .agent = agent_, .log = log_}};
+  RevocationWatch watch_{{.directory = directory_, .authenticator = authenticator_, .agent = agent_}};
   Instant now_ = Instant::from_ns(0) + 1h;
 };
 

@@ -373,7 +373,7 @@ struct Context {
   /// The user's (AgentOptions::segments); may be empty. Called without any lock of the agent.
   SegmentProvider segments = {};
   const tls::KeyPair* keys = nullptr;  ///< To the identity's public key. Null: nothing can be covered by TLS.
-  /// The agent's identity by an authority; null: it has none. Confined to the lane.
+  /// The agent's identity by an authority; null: it has none.
   identity::Authenticator* authenticator = nullptr;
   /// What peers may use, and the names they hold: one for all of the agent's backends.
   std::shared_ptr<PeerGuard> guard = std::make_shared<PeerGuard>();

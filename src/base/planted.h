@@ -144,6 +144,9 @@ enum class Planted : std::uint8_t {
   kChunkMistaken,     ///< A queue gives the bytes of another chunk.
   kDueForgotten,      ///< A connection that was settled keeps its old timer.
   kStallKept,         ///< A connection that ngtcp2 sends nothing for any more goes on.
+  kHoleKept,          ///< Datagrams of a size that arrives no more are sent for ever.
+  kLateCounted,       ///< What a peer sends into a window that ngtcp2 counts late ends the connection.
+  kBlockedKept,       ///< A batch that the kernel did not take once counts as waiting for ever.
   kCount
 };
 

@@ -101,12 +101,15 @@ Status AgentCore::open_exchange() {
   Exchange::Setup setup{.name = name_, .directory = nullptr, .listen = {}, .log = log_};
   setup.everybody = options_.security == Security::kNone;
   if (!options_.identity.folder.empty() && !setup.everybody) {
-    Result<std::unique_ptr<IdentityDesk>> desk = IdentityDesk::open({.agent = name_,
-                                                                     .folder = options_.identity.folder,
-                                                                     .names = options_.identity.names,
-                                                                     .period = options_.identity.look},
-                                                                    log_);
-    if (!desk) return refusal(NixlCode::kBackend, "create_agent", "the identity cannot be used", desk.status());
+    const auto unusable = [](const Status& why) {
+      return refusal(NixlCode::kBackend, "create_agent", "the identity cannot be used", why);
+    };
+    Result<std::shared_ptr<identity::Authenticator>> own = identity();
+    if (!own) return unusable(own.status());
+    setup.identity = *std::move(own);
+    setup.revocations = options_.directory;
+    Result<std::unique_ptr<IdentityDesk>> desk = IdentityDesk::open(name_, setup.identity);
+    if (!desk) return unusable(desk.status());
     setup.desk = *std::move(desk);
   }
   if (config_.listen_thread) setup.listen = config_.listen_port;
@@ -139,6 +142,19 @@ Status AgentCore::open_exchange() {
   if (!opened) return refusal(NixlCode::kBackend, "create_agent", "metadata cannot be exchanged", opened.status());
   exchange_ = *std::move(opened);
   return {};
+}
+
+/// The agent's by an authority, which the agent and the exchange share, whichever comes first. Null: it has none.
+Result<std::shared_ptr<identity::Authenticator>> AgentCore::identity() {
+  const std::lock_guard lock(identity_mutex_);
+  if (identity_ == nullptr && !options_.identity.folder.empty()) {
+    HAWSER_TRY_ASSIGN(identity_, identity::Authenticator::open({.agent = name_,
+                                                                .folder = options_.identity.folder,
+                                                                .names = options_.identity.names,
+                                                                .period = options_.identity.look},
+                                                               log_));
+  }
+  return identity_;
 }
 
 Result<std::shared_ptr<Exchange>> AgentCore::exchange(std::string_view call) {
@@ -176,7 +192,9 @@ Status AgentCore::lapse(std::string_view name, const std::function<Status()>& en
 }
 
 Status AgentCore::start() {
-  HAWSER_TRY_ASSIGN(hawser::Agent agent, hawser::Agent::open(options_));
+  const Result<std::shared_ptr<identity::Authenticator>> own = identity();
+  // What is wrong with it, opening the agent tells.
+  HAWSER_TRY_ASSIGN(hawser::Agent agent, agent::inner::open_with_identity(options_, own ? *own : nullptr));
   if (config_.progress_thread) {
     HAWSER_TRY_ASSIGN(Driver driver, Driver::start());
     HAWSER_TRY(driver.attach(agent));

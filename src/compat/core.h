@@ -192,6 +192,7 @@ class AgentCore {
   AgentCore(std::string_view name, const AgentConfig& config, AgentOptions options, EtcdOptions etcd);
   void open_exporter(TelemetryExport what);
   Status open_exchange();
+  Result<std::shared_ptr<identity::Authenticator>> identity();
   Status start();
   /// Runs `end`, which lets an agent go, so that the user's own invalidation of it is no error afterwards.
   Status lapse(std::string_view name, const std::function<Status()>& end);
@@ -288,6 +289,8 @@ class AgentCore {
   std::vector<std::vector<plan::RowBlock>> rooms_;  ///< At most kRoomsMax.
   std::mutex exchange_mutex_;                       ///< Over making and ending it.
   std::shared_ptr<Exchange> exchange_;
+  std::mutex identity_mutex_;  ///< Over the next one. Taken under the others.
+  std::shared_ptr<identity::Authenticator> identity_;
 };
 
 }  // namespace compat

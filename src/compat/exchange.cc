@@ -64,6 +64,12 @@ Result<std::unique_ptr<Exchange>> Exchange::open(Setup setup, Links links) {
                     Asks::open(exchange->trust(), [self = exchange.get()](const AskJob& job, Result<Frame> answer) {
                       self->on_answer(job, std::move(answer));
                     }));
+  const Setup& its = exchange->setup_;
+  if (its.identity != nullptr && its.revocations != nullptr) {
+    exchange->revocation_watch_.emplace(
+        agent::RevocationWatch::Uses{.directory = its.revocations, .authenticator = its.identity, .agent = its.name});
+    exchange->revocation_watch_->open();
+  }
   exchange->thread_ = std::thread([self = exchange.get()] { self->run(); });
   return exchange;
 }
@@ -78,6 +84,7 @@ Exchange::~Exchange() {
     wake_.notify_all();
   }
   thread_.join();
+  if (revocation_watch_) revocation_watch_->close();
 }
 
 void Exchange::disown() {
@@ -273,14 +280,22 @@ void Exchange::run() {
       job = next_job();
       const bool is_busy = !asked_.empty() || !followed_.empty();
       if (!job && !stop_.load()) {
-        (void)wake_.wait_until(mutex_, is_busy ? now() + kLookEvery : Instant::max());
+        (void)wake_.wait_until(mutex_, next_look(is_busy));
         job = next_job();
       }
       if (stop_.load()) return;
     }
     if (job) run_job(*job);
     if (setup_.directory) look(now());
+    if (!revocation_watch_) continue;
+    if (now() >= revocation_watch_->next_deadline()) revocation_watch_->turn(now());
+    revocation_watch_->run_jobs(now());
   }
+}
+
+Instant Exchange::next_look(bool is_busy) const {
+  const Instant next = is_busy ? now() + kLookEvery : Instant::max();
+  return revocation_watch_ ? std::min(next, revocation_watch_->next_deadline()) : next;
 }
 
 void Exchange::run_job(Job& job) {

@@ -27,6 +27,7 @@
 #include <hawser/compat/agent.h>
 #include <hawser/directory.h>
 
+#include "agent/inner_identity.h"
 #include "base/id128.h"
 #include "base/line_gate.h"
 #include "base/log.h"
@@ -60,10 +61,13 @@ class Exchange {
   };
   struct Setup {
     std::string name;
-    std::shared_ptr<Directory> directory;  ///< Null: only by address.
-    std::optional<std::uint16_t> listen;   ///< The port.
-    bool everybody = false;                ///< Security `none`: metadata goes to everybody who asks.
-    std::shared_ptr<IdentityDesk> desk;    ///< The agent's identity; null: it has none.
+    std::shared_ptr<Directory> directory;                    ///< Null: only by address.
+    std::optional<std::uint16_t> listen;                     ///< The port.
+    bool everybody = false;                                  ///< Security `none`: metadata goes to everybody who asks.
+    std::shared_ptr<IdentityDesk> desk;                      ///< The agent's identity; null: it has none.
+    std::shared_ptr<identity::Authenticator> identity = {};  ///< What the desk goes by.
+    /// The agent's own directory, where the identity's authority may tell of revoked certificates; null: there is none.
+    std::shared_ptr<Directory> revocations = {};
     base::Logger log;
   };
 
@@ -124,6 +128,7 @@ class Exchange {
   /// False: it is not to be followed, or cannot.
   bool follow(const Job& job);
   void look(Instant now);
+  Instant next_look(bool is_busy) const;
   void apply(const DirectoryEvent& event, Instant now);
   void take(const DirectoryEntry& entry);
   /// Of the agent that is handled, unless it is forgotten meanwhile: kCancelled.
@@ -147,6 +152,8 @@ class Exchange {
   // The thread's own.
   std::map<Ticket, std::string> asked_;  ///< Puts and erases not yet answered, by call.
   std::optional<Ticket> watch_;
+  /// Beside the agent's own, which turns only as often as somebody runs the agent, and not before it has a backend.
+  std::optional<agent::RevocationWatch> revocation_watch_;
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<Asks> asks_;
   std::thread thread_;

@@ -26,11 +26,8 @@ identity::Transcript transcript_of(const tls::Session::Binding& binding, std::st
 
 }  // namespace
 
-Result<std::unique_ptr<IdentityDesk>> IdentityDesk::open(identity::Authenticator::Options options,
-                                                         const base::Logger& log) {
-  std::string name = options.agent;
-  HAWSER_TRY_ASSIGN(std::unique_ptr<identity::Authenticator> authenticator,
-                    identity::Authenticator::open(std::move(options), log));
+Result<std::unique_ptr<IdentityDesk>> IdentityDesk::open(std::string name,
+                                                         std::shared_ptr<identity::Authenticator> authenticator) {
   HAWSER_TRY_ASSIGN(std::shared_ptr<const tls::Credentials> credentials, tls::Credentials::make(tls::KeyPair::make()));
   return std::unique_ptr<IdentityDesk>(
       new IdentityDesk(std::move(name), std::move(authenticator), std::move(credentials)));
@@ -41,14 +38,12 @@ Result<std::unique_ptr<tls::Session>> IdentityDesk::open_session(tls::End end) c
 }
 
 Result<std::string> IdentityDesk::prove(identity::Speaker self, const tls::Session::Binding& binding) {
-  const base::MutexLock lock(mutex_);
   authenticator_->look(now());
   return authenticator_->prove(self, identity::Occasion::kOpening, transcript_of(binding, name_));
 }
 
 Status IdentityDesk::check(identity::Speaker speaker, const tls::Session::Binding& binding, std::string_view name,
                            std::string_view proof) {
-  const base::MutexLock lock(mutex_);
   authenticator_->look(now());
   return authenticator_
       ->check(base::as_bytes(proof), speaker, identity::Occasion::kOpening, transcript_of(binding, name), name)

@@ -1,9 +1,10 @@
 #pragma once
 
 // IdentityDesk: an agent's identity as its exchange of metadata by address uses it: under TLS each end says its agent's
-// name, and proves that its certificate allows that name.
+// name, and proves that its certificate allows that name. The agent has the same Authenticator, so the files are read
+// once for both, and a certificate that one of them knows to be revoked is refused by both.
 //
-// Thread rule: thread-safe. Files are read within `greet` and `check`, as Authenticator does.
+// Thread rule: thread-safe. Files are read within `prove` and `check`, as Authenticator does.
 
 #include <memory>
 #include <string>
@@ -11,8 +12,6 @@
 
 #include <hawser/status.h>
 
-#include "base/log.h"
-#include "base/mutex.h"
 #include "identity/authenticator.h"
 #include "identity/proof.h"
 #include "tls/credentials.h"
@@ -23,8 +22,9 @@ namespace compat {
 
 class IdentityDesk {
  public:
-  /// Errors: those of Authenticator and of tls::Credentials.
-  static Result<std::unique_ptr<IdentityDesk>> open(identity::Authenticator::Options options, const base::Logger& log);
+  /// Of the agent `name`. Errors: those of tls::Credentials.
+  static Result<std::unique_ptr<IdentityDesk>> open(std::string name,
+                                                    std::shared_ptr<identity::Authenticator> authenticator);
 
   Result<std::unique_ptr<tls::Session>> open_session(tls::End end) const;
   const std::string& name() const { return name_; }
@@ -35,14 +35,13 @@ class IdentityDesk {
                std::string_view proof);
 
  private:
-  IdentityDesk(std::string name, std::unique_ptr<identity::Authenticator> authenticator,
+  IdentityDesk(std::string name, std::shared_ptr<identity::Authenticator> authenticator,
                std::shared_ptr<const tls::Credentials> credentials)
       : name_(std::move(name)), credentials_(std::move(credentials)), authenticator_(std::move(authenticator)) {}
 
   const std::string name_;
   const std::shared_ptr<const tls::Credentials> credentials_;
-  base::Mutex mutex_;
-  const std::unique_ptr<identity::Authenticator> authenticator_ HAWSER_PT_GUARDED_BY(mutex_);
+  const std::shared_ptr<identity::Authenticator> authenticator_;
 };
 
 }  // namespace compat

@@ -3,8 +3,8 @@
 // Authenticator: an agent's identity as its connections use it. It proves it to peers, checks theirs, and looks again
 // at the files it came from, so that a renewed certificate and a revoked one count without a restart.
 //
-// Thread rule: confined to the agent's lane, once it is open. Files are read within `look`: some are a few KiB each,
-// on the machine itself.
+// Thread rule: thread-safe: the agent's lane has it, and so may a layer above. Files are read within `look` and
+// `take_revoked`: some are a few KiB each, on the machine itself. Others wait meanwhile.
 
 #include <cstdint>
 #include <memory>
@@ -17,6 +17,7 @@
 #include <hawser/time.h>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "identity/files.h"
 #include "identity/name_rules.h"
 #include "identity/proof.h"
@@ -43,11 +44,11 @@ class Authenticator {
   /// or is not of the authorities beside it.
   static Result<std::unique_ptr<Authenticator>> open(Options options, const base::Logger& log);
 
-  const Holder& own() const { return now_.credential->holder(); }
+  Holder own() const { return known().snapshot.credential->holder(); }
   /// How often what is known may be asked for again.
   Duration period() const { return options_.period; }
   /// Counts the certificates that this agent has had.
-  std::uint64_t renewals() const { return renewals_; }
+  std::uint64_t renewals() const;
   /// An agent has thousands of peers, and a chain takes some 100 us: while the files stay, and the peer's certificate
   /// has not ended, it is looked at so often only.
   static constexpr std::int64_t kAgainSeconds = 600;
@@ -63,27 +64,39 @@ class Authenticator {
   void look(Instant now);
   /// A list of revoked certificates, in PEM, that came another way than by the folder. It counts beside the folder's
   /// list until a newer one is given. Errors: kInvalid: no authority that is trusted here has signed it, or it is older
-  /// than the last; those of IdentityFiles. Then what was known before counts on.
-  Status take_revoked(std::string_view list);
+  /// than the last; those of IdentityFiles. Then what was known before counts on, and the log says so, once for each
+  /// list; `what` names it there.
+  Status take_revoked(std::string_view list, std::string_view what);
 
  private:
-  Authenticator(Options options, const base::Logger& log)
-      : options_(std::move(options)), files_(options_.folder), log_(log) {}
-  Status load();
-  void load_again();
+  /// What the files held, and how often they were loaded.
+  struct Known {
+    Snapshot snapshot;
+    std::uint64_t loads = 0;
+  };
+
+  Authenticator(Options options, NameRules rules, const base::Logger& log)
+      : options_(std::move(options)), rules_(std::move(rules)), log_(log), files_(options_.folder) {}
+  Known known() const;
+  Status load() HAWSER_REQUIRES(mutex_);
+  void load_again() HAWSER_REQUIRES(mutex_);
+  Status take_newer(std::string_view list) HAWSER_REQUIRES(mutex_);
   Status check_name(const Holder& holder, std::string_view name) const;
 
-  Options options_;
-  NameRules rules_;
-  IdentityFiles files_;
-  base::Logger log_;
-  Snapshot now_;
-  std::string revoked_;               ///< By take_revoked.
-  std::uint64_t revoked_number_ = 0;  ///< Of that.
-  std::uint64_t renewals_ = 0, loads_ = 0;
-  Instant look_at_ = Instant::min();
-  bool is_warned_ = false;   ///< Of an own certificate that ends soon.
-  bool has_failed_ = false;  ///< What is in the files could not be used: it may be valid later.
+  const Options options_;
+  const NameRules rules_;
+  const base::Logger log_;
+  mutable base::Mutex mutex_;
+  IdentityFiles files_ HAWSER_GUARDED_BY(mutex_);
+  Known known_ HAWSER_GUARDED_BY(mutex_);
+  std::string revoked_ HAWSER_GUARDED_BY(mutex_);               ///< By take_revoked.
+  std::uint64_t revoked_number_ HAWSER_GUARDED_BY(mutex_) = 0;  ///< Of that.
+  std::string refused_ HAWSER_GUARDED_BY(mutex_);               ///< The last list that was not taken.
+  std::uint64_t renewals_ HAWSER_GUARDED_BY(mutex_) = 0;
+  Instant look_at_ HAWSER_GUARDED_BY(mutex_) = Instant::min();
+  bool is_warned_ HAWSER_GUARDED_BY(mutex_) = false;  ///< Of an own certificate that ends soon.
+  bool has_failed_ HAWSER_GUARDED_BY(mutex_) =
+      false;  ///< What is in the files could not be used: it may be valid later.
 };
 
 }  // namespace hawser::identity

@@ -184,17 +184,17 @@ TEST(Authenticator, AListThatCameAnotherWayCountsBesideTheFolders) {
   const std::string nobody = *authority.get().revoked();
   ASSERT_TRUE(authority.get().revoke("reader", unix_seconds()).has_value());
   const std::string first = *authority.get().revoked();
-  ASSERT_TRUE(store->take_revoked(first).ok());
-  EXPECT_TRUE(store->take_revoked(first).ok()) << "once more";
+  ASSERT_TRUE(store->take_revoked(first, "a list").ok());
+  EXPECT_TRUE(store->take_revoked(first, "a list").ok()) << "once more";
   EXPECT_EQ(store->renewals(), 1u);
   EXPECT_EQ(store->check_again(*peer, "reader").code(), Code::kDenied);
   EXPECT_TRUE(store->check_again(*other, "writer").ok());
 
   // Neither an older list nor one that the authority has not signed takes it back.
-  EXPECT_EQ(store->take_revoked(nobody).code(), Code::kInvalid);
-  EXPECT_EQ(store->take_revoked(*stranger.get().revoked()).code(), Code::kInvalid);
-  EXPECT_EQ(store->take_revoked("noise").code(), Code::kInvalid);
-  EXPECT_EQ(store->take_revoked("").code(), Code::kInvalid);
+  EXPECT_EQ(store->take_revoked(nobody, "a list").code(), Code::kInvalid);
+  EXPECT_EQ(store->take_revoked(*stranger.get().revoked(), "a list").code(), Code::kInvalid);
+  EXPECT_EQ(store->take_revoked("noise", "a list").code(), Code::kInvalid);
+  EXPECT_EQ(store->take_revoked("", "a list").code(), Code::kInvalid);
   EXPECT_EQ(shown(*reader, *store, "reader").error().code(), Code::kDenied);
 
   // The folder's list comes later, and both count, also once the files are read again.
@@ -206,7 +206,7 @@ TEST(Authenticator, AListThatCameAnotherWayCountsBesideTheFolders) {
   store->look(Instant::from_ns(0) + 10s);
   EXPECT_EQ(shown(*reader, *store, "reader").error().code(), Code::kDenied);
   EXPECT_TRUE(shown(*writer, *store, "writer").has_value());
-  EXPECT_TRUE(store->take_revoked(*authority.get().revoked()).ok());
+  EXPECT_TRUE(store->take_revoked(*authority.get().revoked(), "a list").ok());
   EXPECT_EQ(shown(*writer, *store, "writer").error().code(), Code::kDenied);
 }
 
@@ -215,7 +215,7 @@ TEST(Authenticator, ItsOwnRevocationChangesNothingForItself) {
   TestAuthority authority;
   const auto store = open("store", authority.issue_to("store"));
   ASSERT_TRUE(authority.get().revoke("store", unix_seconds()).has_value());
-  EXPECT_EQ(store->take_revoked(*authority.get().revoked()).code(), Code::kDenied);
+  EXPECT_EQ(store->take_revoked(*authority.get().revoked(), "a list").code(), Code::kDenied);
   EXPECT_EQ(store->renewals(), 1u);
 }
 

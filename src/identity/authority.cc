@@ -135,6 +135,7 @@ Status make_private_folder(const std::string& path) {
   std::error_code error;
   const std::filesystem::path whole(path);
   if (std::filesystem::is_directory(whole, error)) return {};
+  error.clear();  // It is not there.
   if (whole.has_parent_path()) std::filesystem::create_directories(whole.parent_path(), error);
   if (error) return base::errno_status("making the folder " + whole.parent_path().string(), error.value());
   if (::mkdir(path.c_str(), 0700) != 0) return base::errno_status("making the folder " + path, errno);

@@ -44,6 +44,17 @@ TEST(Authority, AFolderThatIsThereKeepsItsMode) {
   EXPECT_EQ(authority.issue("store").write(shared + "/tls.key/below").code(), Code::kInvalid);
 }
 
+// `hawser ca init` makes "hawser-ca" where it is called.
+TEST(Authority, AFolderWithoutAPathIsMadeWhereTheProcessIs) {
+  base::TestFolder folder;
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  const auto made = Authority::init("ca", "example.org", unix_seconds(), unix_seconds() + 100);
+  std::filesystem::current_path(before);
+  EXPECT_TRUE(made.has_value()) << made.error().to_string();
+  EXPECT_TRUE(std::filesystem::exists(folder.path("ca/ca.key")));
+}
+
 TEST(Authority, TwoOfAFolderAreOne) {
   base::TestFolder folder;
   ASSERT_TRUE(Authority::init(folder.path("ca"), "example.org", unix_seconds(), unix_seconds() + 100).has_value());

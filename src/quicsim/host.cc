@@ -384,9 +384,9 @@ void QuicHost::fire(Line& line, Instant now) {
   }
   if (now >= line.connection_->due()) {
     if (now - line.fired_at_ > kMomentary) line.fired_ = 0;
-    line.fired_at_ = now;
     if (++line.fired_ > kFiredMax) judge_.fail(line.name_ + ": is due again and again, and does nothing");
     line.connection_->on_due(now);
+    line.fired_at_ = now;  // Behind it: a timer that ends the connection asks nobody.
   }
   if (line.side_ != Side::kOpener || !line.connection_->is_unanswered()) {
     line.look_at_ = Instant::max();

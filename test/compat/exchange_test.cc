@@ -2,6 +2,8 @@
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <spawn.h>
@@ -9,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
@@ -23,11 +26,16 @@
 #include <vector>
 
 #include <hawser/compat/agent.h>
+#include <hawser/directory.h>
 
 #include "base/fd.h"
 #include "base/inside.h"
 #include "compat/core.h"
 #include "etcd_server.h"
+#include "identity/revocation_key.h"
+#include "identity/test_authority.h"
+#include "identity/whole_file.h"
+#include "log.h"
 
 namespace hawser::compat {
 namespace {
@@ -95,6 +103,110 @@ TEST(ExchangeByAddress, WhatMayNotBeIsRefusedAtOnce) {
   EXPECT_NE(beyond.to_string().find("HAWSER_SECURITY"), std::string::npos);
   opt.ip_address = "no address";
   EXPECT_EQ(code(&opt), NixlCode::kInvalidParam);
+}
+
+/// An address of this host that is not loopback: metadata goes there as to another host. Empty: it has none.
+std::string outer_address() {
+  std::string found;
+  ifaddrs* all = nullptr;
+  if (::getifaddrs(&all) != 0) return found;
+  for (const ifaddrs* one = all; one != nullptr && found.empty(); one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
+    std::array<char, INET_ADDRSTRLEN> text{};
+    const auto* const address = reinterpret_cast<const sockaddr_in*>(one->ifa_addr);
+    const bool is_outer = (one->ifa_flags & IFF_UP) != 0 && (one->ifa_flags & IFF_LOOPBACK) == 0;
+    if (is_outer && ::inet_ntop(AF_INET, &address->sin_addr, text.data(), text.size()) != nullptr) found = text.data();
+  }
+  ::freeifaddrs(all);
+  return found;
+}
+
+/// Agents with identities by one authority, whose directory is of this test alone. Nobody runs them.
+class ExchangeRevoked : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (outer_.empty()) GTEST_SKIP() << "this host has loopback only, and metadata goes in clear there";
+  }
+  AgentConfig config(const std::string& name, const std::string& folder, Log& log) {
+    AgentConfig config = listening();
+    config.progress_thread = false;
+    config.environment = {
+        {"HAWSER_IDENTITY", folder}, {"HAWSER_IDENTITY_LOOK", "50ms"}, {"HAWSER_DIRECTORY", "inproc:revoked-" + name}};
+    config.log = log.sink();
+    return config;
+  }
+  OptArgs to(Side& side) const {
+    OptArgs opt = at(side.port());
+    opt.ip_address = outer_;
+    return opt;
+  }
+  /// As `hawser ca revoke NAME --directory` does it, where `agent` looks.
+  void revoke(const std::string& name, const std::string& agent) {
+    ASSERT_TRUE(authority_.get().revoke(name, identity::unix_seconds()).has_value());
+    const auto directory = inproc_directory("revoked-" + agent);
+    const Ticket put =
+        directory->put(identity::revocation_key("example.org"), *authority_.get().revoked(), PutOptions{});
+    ASSERT_TRUE(eventually([&] {
+      const Instant now = Clock::steady().now();
+      (void)directory->run_job(now, now + 50ms);
+      return directory->poll(put).has_value();
+    }));
+  }
+  /// Asks until it is refused with these words.
+  static bool is_refused(Side& asker, const std::string& name, const OptArgs& opt, const Log& log,
+                         std::string_view words) {
+    return eventually([&] {
+      if (asker.agent().check_remote_metadata(name)) (void)asker.agent().invalidate_remote_md(name);
+      (void)asker.agent().fetch_remote_md(name, &opt);
+      return log.has(words);
+    });
+  }
+
+  const std::string outer_ = outer_address();
+  identity::TestAuthority authority_;
+  Log log_a_, log_b_;
+};
+
+TEST_F(ExchangeRevoked, AListenerRefusesWhoWasRevokedInItsDirectory) {
+  Side a("a", config("a", authority_.issue_to("a"), log_a_)), b("b", config("b", authority_.issue_to("b"), log_b_));
+  const OptArgs to_a = to(a);
+  ASSERT_TRUE(b.agent().fetch_remote_md("a", &to_a).ok());
+  ASSERT_TRUE(b.knows("a")) << log_b_.text();
+  revoke("b", "a");
+  EXPECT_TRUE(is_refused(b, "a", to_a, log_b_, "it refuses: denied")) << log_a_.text() << log_b_.text();
+  EXPECT_TRUE(log_a_.has("its authority has revoked it")) << log_a_.text();
+}
+
+TEST_F(ExchangeRevoked, AnAskerRefusesWhoWasRevokedInItsDirectory) {
+  Side a("a", config("a", authority_.issue_to("a"), log_a_)), b("b", config("b", authority_.issue_to("b"), log_b_));
+  const OptArgs to_b = to(b);
+  ASSERT_TRUE(a.agent().fetch_remote_md("b", &to_b).ok());
+  ASSERT_TRUE(a.knows("b")) << log_a_.text();
+  revoke("b", "a");
+  EXPECT_TRUE(is_refused(a, "b", to_b, log_a_, "its authority has revoked it")) << log_a_.text() << log_b_.text();
+  EXPECT_FALSE(log_a_.has("it refuses")) << "b knows nothing of it";
+}
+
+// The agent and the exchange share what they know of the files, and so the log says it once.
+TEST_F(ExchangeRevoked, WhatIsWrongWithTheFilesIsSaidOnce) {
+  const std::string folder = authority_.issue_to("a");
+  AgentConfig known = config("a", folder, log_a_), asker = config("b", authority_.issue_to("b"), log_b_);
+  for (AgentConfig* one : {&known, &asker}) (*one->environment)["HAWSER_BACKENDS"] = "tcp";
+  Side a("a", known), b("b", asker);
+  ASSERT_TRUE(identity::write_whole_file(folder + "/tls.crt", "nonsense", 0644).ok());
+  const OptArgs to_a = to(a);
+  ASSERT_TRUE(b.agent().fetch_remote_md("a", &to_a).ok());  // Here the exchange looks at the files,
+  ASSERT_TRUE(b.knows("a")) << log_b_.text();
+  ASSERT_TRUE(eventually([&] { return log_a_.has("what is new in"); })) << log_a_.text();
+  ASSERT_TRUE(b.agent().send_notification("a", "word").ok());
+  NotificationMap got;
+  ASSERT_TRUE(eventually([&] {  // and here the agent, which is greeted.
+    NotificationMap none;
+    (void)b.agent().get_notifications(none);
+    (void)a.agent().get_notifications(got);
+    return !got.empty();
+  })) << log_a_.text();
+  EXPECT_EQ(log_a_.count("what is new in"), 1u) << log_a_.text();
 }
 
 /// A connection to a listener, by hand.

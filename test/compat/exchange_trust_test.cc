@@ -185,10 +185,16 @@ bool is_never_near(const base::SocketAddress&) { return false; }
 class TrialsExchangeIdentity : public testing::Test {
  protected:
   using Desk = std::unique_ptr<IdentityDesk>;
+  using Own = std::shared_ptr<identity::Authenticator>;
   /// The agent `name` has it, with the certificate that the authority issued to `identity`.
+  static Result<Own> own(identity::TestAuthority& authority, const std::string& name, const std::string& identity) {
+    auto opened = identity::Authenticator::open({.agent = name, .folder = authority.issue_to(identity), .period = 10s},
+                                                base::Logger());
+    if (!opened) return opened.error();
+    return Own(*std::move(opened));
+  }
   static Desk desk(identity::TestAuthority& authority, const std::string& name, const std::string& identity) {
-    return IdentityDesk::open({.agent = name, .folder = authority.issue_to(identity), .period = 10s}, base::Logger())
-        .value();
+    return IdentityDesk::open(name, own(authority, name, identity).value()).value();
   }
   static Trust far(const Desk& desk) {
     return {.desk = desk.get(), .is_near = is_never_near, .far_end = is_other_user};
@@ -277,9 +283,24 @@ TEST_F(TrialsExchangeIdentity, AFloodFromOneAddressTakesFewPlaces) {
   EXPECT_EQ(open, kFew);
 }
 
+// The agent learns of the list by its directory, and shares what it knows with the desk.
+TEST_F(TrialsExchangeIdentity, WhoIsRevokedByAListThatTheAgentTookIsRefusedAtEitherEnd) {
+  const Own known = own(authority_, "there", "there").value();
+  const Desk there = IdentityDesk::open("there", known).value();
+  Pair pair(far(there)), others(far(here_));
+  EXPECT_TRUE(is_done(pair.ask(far(here_))));
+  EXPECT_TRUE(is_done(others.ask(far(there), "keys", "there")));
+  ASSERT_TRUE(authority_.get().revoke("here", identity::unix_seconds()).has_value());
+  ASSERT_TRUE(known->take_revoked(*authority_.get().revoked(), "a list").ok());
+  EXPECT_THAT(pair.denied(far(here_)), testing::HasSubstr("revoked"));
+  EXPECT_EQ(pair.asked(), 1);
+  EXPECT_THAT(others.denied(far(there), "there"), testing::HasSubstr("revoked"))
+      << "the asker looks at the listener's, too";
+  EXPECT_EQ(others.asked(), 1);
+}
+
 TEST_F(TrialsExchangeIdentity, ANameThatTheIdentityDoesNotAllowOpensNoDesk) {
-  const auto opened =
-      IdentityDesk::open({.agent = "prefill", .folder = authority_.issue_to("decode"), .period = 10s}, base::Logger());
+  const auto opened = own(authority_, "prefill", "decode");
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code(), Code::kDenied);
 }

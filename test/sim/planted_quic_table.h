@@ -23,6 +23,9 @@ inline constexpr PlantedBug kPlantedBugs[] = {
     {Planted::kMovesUnproven, "moves_unproven", sim::Mode::kStream, {"has not answered"}},
     {Planted::kChunkMistaken, "chunk_mistaken", sim::Mode::kStream, {"another byte"}},
     {Planted::kStallKept, "stall_kept", sim::Mode::kStream, {"waits"}, 5046},
+    {Planted::kHoleKept, "hole_kept", sim::Mode::kStream, {"waits"}, 3516},
+    {Planted::kLateCounted, "late_counted", sim::Mode::kStream, {"FLOW_CONTROL"}, 23090},
+    {Planted::kBlockedKept, "blocked_kept", sim::Mode::kStream, {"the writer waits"}},
     {Planted::kDueForgotten, "due_forgotten", sim::Mode::kStream, {"again and again", "the reader waits"}},
 };
 

@@ -20,8 +20,10 @@
 #include <hawser/status.h>
 #include <hawser/time.h>
 
+#include "backend/quic/ack_watch.h"
 #include "backend/quic/byte_queue.h"
 #include "backend/quic/connection_ids.h"
+#include "backend/quic/datagram_limit.h"
 #include "backend/quic/handshake_end.h"
 #include "backend/quic/ngtcp2_library.h"
 #include "backend/quic/packet_batch.h"
@@ -64,9 +66,11 @@ struct Flow {
   std::uint64_t credit = 0;  ///< What was read and the peer does not know of.
   bool is_ending = false;    ///< Its user sends no more: an end follows the last byte.
   bool is_end_sent = false;
-  bool has_ended = false;  ///< The peer sends no more.
-  bool is_left = false;    ///< Its user is gone.
-  bool is_over = false;    ///< ngtcp2 knows it no more.
+  bool has_ended = false;   ///< The peer sends no more.
+  bool is_left = false;     ///< Its user is gone.
+  bool is_aborted = false;  ///< Its user has dropped what was not acknowledged.
+  bool is_over = false;     ///< ngtcp2 knows it no more.
+  AckWatch watch;
   bool wants_room = false;
   bool is_readable = false;  ///< News for its user.
   bool is_writable = false;
@@ -184,12 +188,16 @@ class Connection {
   void pump(Flow* flow, Instant now);
   ngtcp2_ssize write_one(Flow* flow, std::span<std::byte> room, Route* route, Instant now);
   void note_heard();
+  void note_sent(Instant now);
+  bool is_still_to_count(int error, Instant now) const;
+  void note_missed(Instant now);
   void note_asked(Instant now);
   void note_unanswered(Instant now);
   void note_stall(Instant now);
   Duration patience_of_stall() const;
   std::uint64_t first_window() const;
   void give_credit(Flow& flow, std::size_t bytes);
+  void widen(std::int64_t id, std::uint64_t bytes);
   void note_came(std::size_t bytes);
   void note_taken(std::size_t bytes);
   void tell_room();
@@ -225,6 +233,7 @@ class Connection {
   const Ngtcp2& library_;
   const ConnectionOptions options_;
   PacketBatch batch_;
+  DatagramLimit limit_;
   std::unique_ptr<Qlog> qlog_;  ///< Null: none is wanted, or its file cannot be made.
   Route route_;
   bool is_opener_ = false;
@@ -239,7 +248,9 @@ class Connection {
   bool is_unanswered_ = false;
   bool is_confirmed_ = false;          ///< Both ends know that the handshake is through.
   Instant still_at_ = Instant::max();  ///< Since then ngtcp2 stands still.
-  bool is_forgotten_ = false;          ///< The peer says that it does not know this connection.
+  bool is_widening_ = false;           ///< A stream's window got wider since it was settled last.
+  Instant widened_at_ = Instant::min();
+  bool is_forgotten_ = false;  ///< The peer says that it does not know this connection.
   bool is_trusted_ = false;
   std::size_t unread_ = 0;  ///< What came and was not read,
   std::size_t owed_ = 0;    ///< and what of it still fills the connection's window.

@@ -456,6 +456,51 @@ TEST_F(QuicConnection, WindowsGrowWhileBothEndsSendAndReadAsTheyCan) {
   }
 }
 
+/// Not every network takes it.
+bool is_long(const std::vector<std::byte>& bytes) { return bytes.size() > 1200; }
+
+// A network that takes smaller datagrams than it did when they were probed, and a peer that says that it is there.
+TEST_F(QuicConnection, WhereLargeDatagramsArriveNoMoreSmallOnesGo) {
+  for (const bool is_probed : {true, false}) {
+    TestPair pair(31, {.latency = std::chrono::milliseconds(2)},
+                  {.is_probed = is_probed, .keep_alive = std::chrono::milliseconds(100)});
+    ASSERT_TRUE(pair.come_up());
+    pair.acceptor.connection->trust();
+    std::size_t long_ones = 0;
+    pair.tap = [&](int, std::vector<std::byte>& bytes) {
+      if (is_long(bytes)) ++long_ones;
+      return true;
+    };
+    ASSERT_TRUE(carry(pair, stream_bytes(300'000)));
+    ASSERT_GT(long_ones, 100u) << is_probed;
+    std::size_t since = 0;
+    pair.tap = [&](int, std::vector<std::byte>& bytes) {
+      if (is_long(bytes)) ++since;
+      return !is_long(bytes);
+    };
+    const Instant began = pair.now();
+    EXPECT_TRUE(carry(pair, stream_bytes(1'000'000), std::chrono::seconds(30))) << is_probed;
+    EXPECT_LT(pair.now() - began, std::chrono::seconds(3));
+    EXPECT_LT(since, 200u);
+  }
+}
+
+// Before, both went on for ever, and no user heard of it.
+TEST_F(QuicConnection, WhatIsNotAcknowledgedForTheIdleTimeoutEndsItThoughThePeerIsHeard) {
+  TestPair pair(32, {}, {.idle_timeout = std::chrono::seconds(4), .keep_alive = std::chrono::milliseconds(100)});
+  ASSERT_TRUE(pair.come_up());
+  pair.acceptor.connection->trust();
+  ASSERT_TRUE(carry(pair, stream_bytes(1000)));
+  // Only words of the peer's that the opener has to answer come, and none of its answers but those.
+  pair.tap = [&](int to, std::vector<std::byte>& bytes) { return to == 0 || bytes.size() < 60; };
+  const Instant began = pair.now();
+  EXPECT_FALSE(carry(pair, stream_bytes(1'000'000), std::chrono::seconds(20)));
+  EXPECT_EQ(pair.opener.connection->state(), State::kEnded);
+  EXPECT_NE(pair.opener.connection->why().to_string().find("stands still"), std::string::npos)
+      << pair.opener.connection->why().to_string();
+  EXPECT_LT(pair.now() - began, std::chrono::seconds(21));
+}
+
 // ---- Other addresses.
 
 class QuicMove : public QuicConnection {
@@ -575,6 +620,37 @@ TEST_F(QuicMove, ATranslatorThatTakesAnotherPortIsFollowed) {
   EXPECT_TRUE(is_same_address(opener_of(pair), after));
   EXPECT_TRUE(is_same_address(pair.opener.connection->route().local, pair.home)) << "it has not moved";
   EXPECT_LT(pair.now() - began, std::chrono::seconds(5));
+}
+
+// ngtcp2 0.12 had stopped its timer, because it may not send much to an address that has not answered, and what was
+// under way filled the first window, which counts meanwhile.
+TEST_F(QuicMove, AnAcceptorThatStandsStillWhileItChecksAnAddressGoesOnOrEndsIt) {
+  TestPair pair(33, {.latency = std::chrono::milliseconds(2)}, {.keep_alive = std::chrono::milliseconds(200)});
+  ASSERT_TRUE(meet(pair));
+  Flow& flow = *pair.opener.connection->open_flow();
+  std::vector<std::byte> word = stream_bytes(1), bytes = stream_bytes(3'000'000), told, got;
+  std::size_t said = 0, at_byte = 0;
+  const auto go_on = [&](std::size_t until) {
+    return [&, until] {
+      write_some(pair, pair.opener, flow, word, said);
+      for (Flow* its : pair.acceptor.opened) {
+        if (its->id != flow.id) continue;
+        read_some(pair.acceptor, *its, told);
+        write_some(pair, pair.acceptor, *its, bytes, at_byte);
+      }
+      read_some(pair.opener, flow, got);
+      return got.size() >= until || pair.acceptor.connection->state() == State::kEnded;
+    };
+  };
+  ASSERT_TRUE(pair.run(go_on(1'000'000)));
+  pair.seen = at("10.0.0.1", 4001);
+  pair.tap = [](int to, std::vector<std::byte>&) { return to == 1; };
+  static_cast<void>(pair.run(go_on(bytes.size()), std::chrono::seconds(2)));
+  pair.tap = nullptr;
+  EXPECT_TRUE(pair.run(go_on(bytes.size()), std::chrono::seconds(20)));
+  const Connection& acceptor = *pair.acceptor.connection;
+  const bool is_told = acceptor.why().to_string().find("stands still") != std::string::npos;
+  EXPECT_TRUE(got == bytes || (acceptor.state() == State::kEnded && is_told)) << acceptor.why().to_string();
 }
 
 // A stranger on the way can copy a datagram and send it from another address, before the datagram itself arrives.

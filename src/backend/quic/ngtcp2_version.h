@@ -51,12 +51,17 @@ inline constexpr auto kApplicationClose = NGTCP2_CONNECTION_CLOSE_ERROR_CODE_TYP
 
 inline std::span<const std::uint8_t> token_of(const ngtcp2_pkt_hd& head) { return {head.token.base, head.token.len}; }
 
-/// As much is under way as may be, and no timer gives it up. After some probes without an answer 0.12 may come into
-/// this state: it has taken back all that it will send again, and counts it as under way still. Unless an
-/// acknowledgement is on its way, nothing but acknowledgements goes from then on.
+/// Something is under way, and no timer gives it up. Where also no more may be sent, 0.12 sends nothing but
+/// acknowledgements from then on, unless one is on its way to it. It comes there in two ways. After some probes without
+/// an answer it has taken back all that it will send again, and counts it as under way still. Or it checks a new
+/// address of an opener, which it may send three times what came from there: once that is used up it stops its timer,
+/// and starts none when more comes. Meanwhile the first window counts, whatever `cwnd` says.
 inline bool stands_still(const ConnectionFigures& figures) {
-  return figures.bytes_in_flight >= figures.cwnd && figures.loss_detection_timer == UINT64_MAX;
+  return figures.bytes_in_flight > 0 && figures.loss_detection_timer == UINT64_MAX;
 }
+
+/// Of what reading a packet may answer. See Connection::is_still_to_count.
+inline bool counts_windows_late(int error) { return error == NGTCP2_ERR_FLOW_CONTROL; }
 
 /// Of ngtcp2_settings or ngtcp2_pkt_hd. A connection copies it when it is made.
 template <typename Carrier>
@@ -106,6 +111,8 @@ inline std::span<const std::uint8_t> token_of(const ngtcp2_pkt_hd& head) { retur
 
 /// 0.12 does. 1.x does not tell its timer; no run has shown it in that state.
 inline bool stands_still(const ConnectionFigures&) { return false; }
+
+inline bool counts_windows_late(int) { return false; }
 
 template <typename Carrier>
 void set_token(Carrier& carrier, std::span<const std::uint8_t> token) {

@@ -3,7 +3,12 @@
 #include <cstring>
 #include <utility>
 
+#include "base/planted.h"
+
 namespace hawser::backend::quic {
+
+using base::Planted;
+using base::planted;
 
 bool PacketBatch::is_open(std::size_t bytes) const {
   return !is_last_short_ && count_ < kSendPacketsMax && used_ + bytes <= kSendBytesMax;
@@ -40,8 +45,9 @@ bool PacketBatch::flush() {
     if (bytes_ != nullptr) spare_ = std::move(bytes_);
     return true;
   }
-  is_blocked_ = !sender_.send(route_, {bytes_.get(), used_}, segment_);
-  if (is_blocked_) return false;
+  const bool is_taken = sender_.send(route_, {bytes_.get(), used_}, segment_);
+  is_blocked_ = !is_taken || (is_blocked_ && planted(Planted::kBlockedKept));
+  if (!is_taken) return false;
   spare_ = std::move(bytes_);
   used_ = count_ = 0;
   is_last_short_ = false;

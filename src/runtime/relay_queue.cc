@@ -1,8 +1,13 @@
 #include "runtime/relay_queue.h"
 
+#include "base/planted.h"
 #include "runtime/relay_window.h"
 
 namespace hawser::runtime {
+
+using base::planted;
+using base::Planted;
+
 namespace {
 
 /// Of one window: its pieces, and acknowledgements, of which there are fewer than pieces of the other direction.
@@ -20,12 +25,16 @@ bool RelayQueue::push_frame(RelayItem item, std::uint64_t copies) {
 }
 
 const RelayItem* RelayQueue::front() const {
-  if (!words_.empty()) return &words_.front();
+  if (has_word_first()) return &words_.front();
   return frames_.empty() ? nullptr : &frames_.front();
 }
 
+bool RelayQueue::has_word_first() const {
+  return !words_.empty() && (frames_.empty() || !planted(Planted::kRelayNewsLate));
+}
+
 void RelayQueue::pop() {
-  if (!words_.empty()) return words_.pop_front();
+  if (has_word_first()) return words_.pop_front();
   const wire::RelayMessage& message = frames_.front().message;
   const auto its = waiting_.find({message.source, message.target});
   if (--its->second == 0) waiting_.erase(its);

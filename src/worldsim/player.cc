@@ -520,6 +520,7 @@ void Player::leave(Actor& actor) {
     actor.phase = Phase::kClosing;
     return;
   }
+  if (stage_.is_needed(actor)) return;
   if (!settings_.groups) judge_.check_kept(actor);  // Else there may be some of a group that was not made here.
   judge_.on_left(actor);
   for (Deed* const deed : actor.pending) deed->is_cancelled = true;

@@ -112,8 +112,12 @@ void WorldJudge::delay(Duration span) {
 
 void WorldJudge::on_gone(const Actor& actor) {
   for (const auto& each : *actors_) look_at_ways(*each);
-  gone_.insert(actor.number);
   ways_.note_gone(static_cast<std::uint32_t>(actor.number));
+  count_as_gone(actor);
+}
+
+void WorldJudge::count_as_gone(const Actor& actor) {
+  gone_.insert(actor.number);
   for (const auto& realm : realms_) {
     const auto at = std::ranges::find(realm->actors, actor.number);
     if (at == realm->actors.end()) continue;
@@ -124,12 +128,14 @@ void WorldJudge::on_gone(const Actor& actor) {
 }
 
 void WorldJudge::on_parted(const Actor& one, const Actor& other) {
-  if (ways_.is_sparse()) on_gone(one.number < other.number ? one : other);
-  on_gone(one.number < other.number ? other : one);
+  if (!ways_.is_sparse()) return count_as_gone(one.number < other.number ? other : one);
+  for (const Actor* const each : {&one, &other}) {
+    count_as_gone(*each);
+    ways_.note_doubtful(static_cast<std::uint32_t>(each->number));
+  }
 }
 
 void WorldJudge::on_left(const Actor& actor) {
-  left_.insert(static_cast<std::uint32_t>(actor.number));
   for (const auto& realm : realms_) {
     const auto at = std::ranges::find(realm->actors, actor.number);
     if (at == realm->actors.end()) continue;
@@ -381,7 +387,8 @@ void WorldJudge::on_run(Realm& realm, std::uint32_t rank, std::uint64_t uid) {
     return fail(fmt::format("{} ran at rank {} of realm {}", name, rank, realm.uid));
   }
   if (++remote.runs > 1) return fail(name + " ran twice");
-  if (now < troubled_until_) return;
+  // Where a neighbour has just died, a call waits at a relay until it is known.
+  if (now < (ways_.is_sparse() ? delayed_until_ : troubled_until_)) return;
   if (now > remote.due + kCallSlack) return fail(name + " began after its deadline");
   if (remote.taken_back && now > *remote.taken_back + kCallSlack) {
     fail(name + " began after its caller had taken it back");

@@ -72,8 +72,10 @@ class WorldJudge {
 
   /// The process is gone, or its rank closed without leaving.
   void on_gone(const Actor& actor);
-  /// The process ends after all that it called has ended well.
+  /// The process says that it leaves, after all that it called has ended well,
   void on_left(const Actor& actor);
+  /// and relays nothing for others from now on.
+  void on_out(const Actor& actor) { left_.insert(static_cast<std::uint32_t>(actor.number)); }
   /// Two ranks lose each other for good, and both reach all others: the higher one fails. In a sparse world they are
   /// neighbours, and both fail or one of them.
   void on_parted(const Actor& one, const Actor& other);
@@ -119,6 +121,7 @@ class WorldJudge {
   bool has_left(const Realm& realm) const;
   bool has_left_alive(const Realm& realm) const;
   bool is_lost(const Deed& deed, std::uint32_t rank) const;
+  void count_as_gone(const Actor& actor);
   void look_at_ways(const Actor& actor);
   void check_vote(const Realm& realm, std::size_t agreement, bool flag, const Deed& deed);
   void check_same(const Deed& deed, const Shrunk& mine);

@@ -199,13 +199,11 @@ void Stage::end(Actor& actor) {
 }
 
 bool Stage::is_needed(const Actor& actor) {
+  if (!is_sparse(settings_)) return false;
   const std::shared_ptr<runtime::RankSeat> seat = actor.seat.lock();
-  if (seat == nullptr || seat->relay == nullptr) return false;
-  actor.turner.under_lane([&] {
-    const Instant now = universe_.world.now();
-    if (seat->relay->drain(now)) seat->relay->say_leaving(now);
-  });
-  return !seat->relay->all_leave();
+  bool is_free = false;
+  actor.turner.under_lane([&] { is_free = seat->root.lock()->is_free_to_leave(universe_.world.now()); });
+  return !is_free;
 }
 
 void Stage::end_by(Actor& actor, const std::function<Status()>& call, const std::function<void()>& before_end) {

@@ -28,6 +28,8 @@ class Ways {
   std::uint64_t generation(std::uint32_t rank) const { return graphs_[rank].generation; }
   /// No way leads by it any more.
   void note_gone(std::uint32_t rank);
+  /// From now on it may be gone or not: all that follows from either counts.
+  void note_doubtful(std::uint32_t rank);
 
   /// At some time no way led from a rank that lives to another one that lives: each may have taken the other for failed.
   bool were_apart() const { return were_apart_; }
@@ -43,10 +45,11 @@ class Ways {
     runtime::Graph graph;
   };
   void look();
-  bool sees_all(std::uint32_t rank) const;
+  void look_without(const Ranks& gone);
+  bool sees_all(std::uint32_t rank, const Ranks& gone) const;
 
   std::vector<View> graphs_;  ///< By rank. Empty: the world is full.
-  Ranks gone_;
+  Ranks gone_, doubtful_;
   bool were_apart_ = false;
 };
 

@@ -54,6 +54,17 @@ TEST(WaysTest, NeighboursThatGoPartNobody) {
   EXPECT_FALSE(ways.were_apart());
 }
 
+TEST(WaysTest, ADoubtfulRankCountsBothWays) {
+  Ways ways;
+  ways.open(Topology::regular(2), 6);
+  ways.note_doubtful(1);
+  ways.note_doubtful(2);
+  EXPECT_FALSE(ways.were_apart());
+  EXPECT_FALSE(ways.joins(0, 3, {4}));
+  ways.note_gone(3);  // If 1 is gone, and 2 is not, nobody reaches 2.
+  EXPECT_TRUE(ways.were_apart());
+}
+
 TEST(WaysTest, EachRankGoesByItsOwnGraph) {
   constexpr std::array<std::uint32_t, 5> kLeft = {0, 2, 3, 4, 5};
   const runtime::Graph smaller(Topology::regular(2), 6, kLeft);

@@ -337,6 +337,7 @@ void Relay::send_again(Instant now) {
       if (planted(Planted::kRelayForgets)) break;
       for (const auto& piece : far->window(priority).unacknowledged()) send_piece(*far, priority, piece, now);
     }
+    far->asked = {};  // What asked went the way of the pieces.
     want_pump(*far, now);
   }
 }

@@ -219,9 +219,9 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   // ---- Under the lane.
   CollectiveBook book_;
   MappedMemory mapped_memory_;
-  std::unique_ptr<BoardRoom> room_;       ///< From the world's beginning on. Null: in a sparse world.
-  std::shared_ptr<Accord> accord_;        ///< From the world's beginning on,
-  std::shared_ptr<Calls> calls_;          ///< and this.
+  std::unique_ptr<BoardRoom> room_;  ///< From the world's beginning on. Null: in a sparse world.
+  std::shared_ptr<Accord> accord_;   ///< From the world's beginning on,
+  std::shared_ptr<Calls> calls_;     ///< and this.
   bool has_said_left_ = false;
   Status excluded_;                       ///< The others hold this rank for failed.
   std::unique_ptr<Hearing> hearing_;      ///< Of a full world, as long as the others do not hold this rank for failed.

@@ -16,7 +16,7 @@ namespace hawser::worldsim {
 struct Settings {
   std::uint64_t seed = 1;
   sim::Mode mode = sim::Mode::kStream;
-  std::size_t ranks = 3;   ///< 2 to 8; of a sparse world 4 to 12.
+  std::size_t ranks = 3;  ///< 2 to 8; of a sparse world 4 to 12.
   Topology topology;
   std::uint64_t acts = 8;  ///< Collectives of the first world.
   Duration heartbeat = std::chrono::milliseconds(20);

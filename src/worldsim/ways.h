@@ -31,7 +31,7 @@ class Ways {
   /// From now on it may be gone or not: all that follows from either counts.
   void note_doubtful(std::uint32_t rank);
 
-  /// At some time no way led from a rank that lives to another one that lives: each may have taken the other for failed.
+  /// At some time no way led from a rank that lives to another that lives: each may have taken the other for failed.
   bool were_apart() const { return were_apart_; }
   /// A way leads from one to the other that avoids these, and all that are gone.
   bool joins(std::uint32_t from, std::uint32_t to, const Ranks& without) const;

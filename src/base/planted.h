@@ -131,9 +131,7 @@ enum class Planted : std::uint8_t {
   // Sparse worlds.
   kRelayedTwice,        ///< A piece that is sent again, because the ways changed, is taken again.
   kRelayForgets,        ///< What was not acknowledged is not sent again when the ways change.
-  kRelayNewsLate,       ///< The news that a rank is gone goes after the frames that wait.
   kRelayNewsUntold,     ///< A rank that finds another one gone does not tell its neighbours.
-  kRelayRoomKept,       ///< A rank that takes pieces never acknowledges them by itself.
   kRelayClassLost,      ///< A relay passes frames on in another class.
   kRelayLeavesEarly,    ///< A rank leaves while others still need it as a relay.
   kUnreachableAwaited,  ///< A rank that no way leads to any more is not taken for failed.

@@ -282,8 +282,7 @@ Status Relay::deliver(Far& far, Priority priority, const RelayMessage& message, 
     }
   }
   // What was not given to the mailbox yet is not acknowledged: so the window bounds it.
-  const bool owes = window.owes() && !planted(Planted::kRelayRoomKept);
-  const bool tells = is_again || message.asks_at_once || owes;
+  const bool tells = is_again || message.asks_at_once || window.owes();
   if (tells && far.session != nullptr) send_acknowledgement(far, priority, false, now);
   return {};
 }

@@ -1,13 +1,8 @@
 #include "runtime/relay_queue.h"
 
-#include "base/planted.h"
 #include "runtime/relay_window.h"
 
 namespace hawser::runtime {
-
-using base::planted;
-using base::Planted;
-
 namespace {
 
 /// Of one window: its pieces, and acknowledgements, of which there are fewer than pieces of the other direction.
@@ -25,16 +20,12 @@ bool RelayQueue::push_frame(RelayItem item, std::uint64_t copies) {
 }
 
 const RelayItem* RelayQueue::front() const {
-  if (has_word_first()) return &words_.front();
+  if (!words_.empty()) return &words_.front();
   return frames_.empty() ? nullptr : &frames_.front();
 }
 
-bool RelayQueue::has_word_first() const {
-  return !words_.empty() && (frames_.empty() || !planted(Planted::kRelayNewsLate));
-}
-
 void RelayQueue::pop() {
-  if (has_word_first()) return words_.pop_front();
+  if (!words_.empty()) return words_.pop_front();
   const wire::RelayMessage& message = frames_.front().message;
   const auto its = waiting_.find({message.source, message.target});
   if (--its->second == 0) waiting_.erase(its);

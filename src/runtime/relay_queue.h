@@ -39,8 +39,6 @@ class RelayQueue {
   std::size_t size() const { return words_.size() + frames_.size(); }
 
  private:
-  bool has_word_first() const;
-
   using Pair = std::pair<std::uint32_t, std::uint32_t>;  ///< Source and target.
   std::deque<RelayItem> words_, frames_;
   std::map<Pair, std::uint64_t> waiting_;  ///< Frames of each pair.

@@ -144,6 +144,16 @@ void WorldJudge::on_left(const Actor& actor) {
   }
 }
 
+void WorldJudge::on_out(const Actor& actor) {
+  left_.insert(static_cast<std::uint32_t>(actor.number));
+  if (!ways_.is_sparse() || accuses() || gone_.contains(actor.number)) return;
+  for (const std::size_t number : actor.main.realm->actors) {
+    const Actor& other = *(*actors_)[number];
+    if (other.has_said_left || gone_.contains(number)) continue;
+    fail(fmt::format("{} leaves, and {} still needs it as a relay", actor.name, other.name));
+  }
+}
+
 // ---- Sparse worlds.
 
 void WorldJudge::set_topology(const Topology& topology, std::size_t ranks) {

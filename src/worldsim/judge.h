@@ -74,8 +74,8 @@ class WorldJudge {
   void on_gone(const Actor& actor);
   /// The process says that it leaves, after all that it called has ended well,
   void on_left(const Actor& actor);
-  /// and relays nothing for others from now on.
-  void on_out(const Actor& actor) { left_.insert(static_cast<std::uint32_t>(actor.number)); }
+  /// and relays nothing for others from now on: all that live have said the same.
+  void on_out(const Actor& actor);
   /// Two ranks lose each other for good, and both reach all others: the higher one fails. In a sparse world they are
   /// neighbours, and both fail or one of them.
   void on_parted(const Actor& one, const Actor& other);

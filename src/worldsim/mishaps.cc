@@ -34,7 +34,9 @@ Mishaps::Mishaps(Stage& stage) : stage_(stage), rng_(stage.rng().fork()) {
     if (settings.parts) aim.fault = Fault::kCut;
     if (settings.dissents && i > 0) aim.moment = rng_.chance(0.5) ? Moment::kShrink : Moment::kDecide;
     if (settings.dissents && i > 0 && rng_.chance(0.5)) aim.fault = Fault::kCrash;
-    if (is_sparse(settings) && i > 0 && rng_.chance(0.4)) aim.moment = Moment::kRelay;
+    // Such moments are short where memory is shared.
+    const bool may_be_relay = is_sparse(settings) && (i > 0 || settings.mode == sim::Mode::kMapped);
+    if (may_be_relay && rng_.chance(0.4)) aim.moment = Moment::kRelay;
     if (i > 0) aim.not_before = now + Duration(rng_.range(0, 20'000'000));
     aims_.push_back(aim);
   }

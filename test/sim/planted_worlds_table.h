@@ -91,14 +91,16 @@ inline constexpr PlantedBug kPlantedBugs[] = {
      "proposes_early",
      sim::Mode::kStream,
      {"do not come to an end", "voted false", "but rank"}},
-    {Planted::kRelayedTwice, "relayed_twice", sim::Mode::kStream, {"came twice"}, 32},
+    {Planted::kRelayedTwice, "relayed_twice", sim::Mode::kStream, {"came twice", "but nobody failed or left"}, 32},
     {Planted::kRelayForgets, "relay_forgets", sim::Mode::kStream, {"do not come to an end"}, 32},
-    {Planted::kRelayNewsLate, "relay_news_late", sim::Mode::kStream, {"dropped"}, 32},
-    {Planted::kRelayNewsUntold, "relay_news_untold", sim::Mode::kStream, {"do not come to an end"}, 32},
-    {Planted::kRelayRoomKept, "relay_room_kept", sim::Mode::kStream, {"though nothing held it up"}, 32},
-    {Planted::kRelayClassLost, "relay_class_lost", sim::Mode::kStream, {"though nothing held it up"}, 32},
-    {Planted::kRelayLeavesEarly, "relay_leaves_early", sim::Mode::kStream, {"lives"}, 32},
-    {Planted::kUnreachableAwaited, "unreachable_awaited", sim::Mode::kStream, {"do not come to an end"}, 32},
+    {Planted::kRelayNewsUntold,
+     "relay_news_untold",
+     sim::Mode::kStream,
+     {"dropped", "do not come to an end", "goes on, though"},
+     96},
+    {Planted::kRelayClassLost, "relay_class_lost", sim::Mode::kStream, {"do not come to an end"}, 32},
+    {Planted::kRelayLeavesEarly, "relay_leaves_early", sim::Mode::kStream, {"still needs it as a relay"}, 32},
+    {Planted::kUnreachableAwaited, "unreachable_awaited", sim::Mode::kStream, {"do not come to an end"}, 96},
 };
 
 }  // namespace hawser::worldsim

@@ -128,6 +128,13 @@ enum class Planted : std::uint8_t {
   // Worlds: calls.
   kTakenBackRuns,   ///< A call runs though its caller has taken it back.
   kAnswerMistaken,  ///< A call takes the answer of another one.
+  // Sparse worlds.
+  kRelayedTwice,        ///< A piece that is sent again, because the ways changed, is taken again.
+  kRelayForgets,        ///< What was not acknowledged is not sent again when the ways change.
+  kRelayNewsUntold,     ///< A rank that finds another one gone does not tell its neighbours.
+  kRelayClassLost,      ///< A relay passes frames on in another class.
+  kRelayLeavesEarly,    ///< A rank leaves while others still need it as a relay.
+  kUnreachableAwaited,  ///< A rank that no way leads to any more is not taken for failed.
   // QUIC: connections.
   kTagUnchecked,      ///< Datagrams that were changed on their way are taken. (In the simulator's handshake.)
   kRoomUntold,        ///< A stream that waits for room is not told that there is some.

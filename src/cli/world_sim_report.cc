@@ -43,6 +43,7 @@ Json to_json(const WorldSimReport& report) {
   json["hash"] = fmt::format("{:016x}", batch.hash);
   json["ranks"] = batch.sum.ranks;
   json["worlds"] = batch.sum.worlds;
+  json["sparse_worlds"] = batch.sum.sparse;
   json["operations"] = batch.sum.deeds;
   json["good_operations"] = batch.sum.good;
   json["faults"] = batch.sum.faults;

@@ -24,6 +24,8 @@
 
 namespace hawser::runtime {
 
+class WorldCore;
+
 inline constexpr std::size_t kHandlersMax = 4;  ///< Of one rank that run at once.
 inline constexpr std::size_t kPastsMax = 64;    ///< Closed worlds that it still answers for.
 
@@ -79,6 +81,7 @@ class RankSeat {
   Agent agent;
   std::shared_ptr<Relay> relay;  ///< Null in a full world.
   std::shared_ptr<Mailbox> mailbox;
+  std::weak_ptr<WorldCore> root;  ///< The world that the agent closes with: opened, or shrunk from one. Under the lane.
 
  private:
   std::optional<BoardShelf> boards_;

@@ -5,12 +5,15 @@
 #include <iterator>
 
 #include "base/bytes.h"
+#include "base/planted.h"
 #include "runtime/rank_bitmap.h"
 
 namespace hawser::runtime {
 namespace {
 
 using agent::Sent;
+using base::planted;
+using base::Planted;
 using wire::RelayKind;
 using wire::RelayMessage;
 
@@ -258,7 +261,8 @@ Status Relay::on_frame(Priority priority, const RelayMessage& message, Instant n
     ++dropped_;
     return {};
   }
-  send_frame(priority, next, std::make_shared<const std::string>(base::as_text(message.body)), now);
+  const Priority by = planted(Planted::kRelayClassLost) && priority == Priority::kBulk ? Priority::kRealtime : priority;
+  send_frame(by, next, std::make_shared<const std::string>(base::as_text(message.body)), now);
   return {};
 }
 
@@ -329,8 +333,10 @@ void Relay::send_again(Instant now) {
   for (const auto& [rank, far] : far_) {
     if (!ended_[rank].ok()) continue;
     for (const Priority priority : kPriorities) {
+      if (planted(Planted::kRelayForgets)) break;
       for (const auto& piece : far->window(priority).unacknowledged()) send_piece(*far, priority, piece, now);
     }
+    far->asked = {};  // What asked went the way of the pieces.
     want_pump(*far, now);
   }
 }
@@ -419,7 +425,7 @@ void Relay::lose(std::uint32_t rank, const Status& why, Instant now) {
     for (RelayQueue& queue : link->second.queues) queue.drop_frames();
   }
   // Before anything is sent by the new ways; the rank itself, too, if it can hear.
-  tell_all({.kind = RelayKind::kGone, .rank = rank}, nullptr, now);
+  if (!planted(Planted::kRelayNewsUntold)) tell_all({.kind = RelayKind::kGone, .rank = rank}, nullptr, now);
   if (!is_entered_ && broken_.ok()) broken_ = why;
   end_rank(rank, why);
   end_unreachable();
@@ -439,6 +445,7 @@ void Relay::end_rank(std::uint32_t rank, const Status& why) {
 }
 
 void Relay::end_unreachable() {
+  if (planted(Planted::kUnreachableAwaited)) return;
   for (const auto& [rank, far] : far_) {
     if (!ended_[rank].ok() || routes_.hop_to(rank) != kNoRank) continue;
     const char* const text = left_out_.contains(rank) ? "was left out of the world" : kUnreachable;
@@ -530,7 +537,7 @@ void Relay::on_leaving(std::uint32_t rank, Instant now) {
 }
 
 void Relay::look_at_leaving() {
-  for (std::uint32_t rank = 0; rank < site_.size; ++rank) {
+  for (std::uint32_t rank = 0; rank < site_.size && !planted(Planted::kRelayLeavesEarly); ++rank) {
     const bool is_lost = rank != site_.rank && (routes_.is_gone(rank) || !ended_[rank].ok());
     if (!is_lost && !leaving_.contains(rank) && !left_out_.contains(rank)) return;
   }

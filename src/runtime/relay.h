@@ -77,6 +77,7 @@ class Relay final : public agent::Service, public agent::Carrier {
 
   bool is_neighbour(std::uint32_t rank) const { return routes_.is_neighbour(rank); }
   const std::vector<std::uint32_t>& neighbours() const { return routes_.neighbours(); }
+  const Routes& routes() const { return routes_; }
   /// The world consists of these ranks from now on, and its graph is theirs.
   void adopt(std::uint64_t generation, std::span<const std::uint32_t> members, Instant now);
 

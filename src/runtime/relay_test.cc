@@ -461,6 +461,25 @@ TEST_F(RelayRules, ASmallerWorldHasAGraphOfItsOwn) {
   EXPECT_NE(why.to_string().find("left out"), std::string::npos) << why.to_string();
 }
 
+/// What a rank asked for an acknowledgement of may be lost with a relay, and the question with it.
+TEST(Relay, ARankThatLeavesAsksAgainWhenTheWaysChange) {
+  Net net(4, Topology::regular(2), 1);
+  const std::string text = numbered(1, 10);
+  const auto sent = net.send(1, 3, base::as_bytes(text));
+  const auto got = net.receive(3, 1);
+  Relay& relay = net.nodes[1]->relay;
+  net.pump(1);
+  EXPECT_FALSE(relay.drain(kNetNow));
+  net.pump(1);
+  net.kill(0);  // By which all of that goes.
+  net.settle();
+  ASSERT_TRUE(got->final && sent->final);
+  EXPECT_TRUE(got->status.ok() && sent->status.ok());
+  EXPECT_FALSE(relay.drain(kNetNow));  // Asks again.
+  net.settle();
+  EXPECT_TRUE(relay.drain(kNetNow));
+}
+
 TEST_F(RelayRules, LeavingIsKnownOnceAllSaidIt) {
   relay().say_leaving(kNetNow);
   EXPECT_EQ(said(1).kind, RelayKind::kLeaving);

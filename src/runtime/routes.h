@@ -27,6 +27,7 @@ class Routes {
   std::uint32_t rank() const { return rank_; }
   std::uint32_t size() const { return graph_.size(); }
   const Topology& topology() const { return topology_; }
+  const Graph& graph() const { return graph_; }
   /// Neighbours of this rank, gone or not.
   const std::vector<std::uint32_t>& neighbours() const { return graph_.neighbours(rank_); }
   bool is_neighbour(std::uint32_t rank) const { return graph_.has_edge(rank_, rank); }

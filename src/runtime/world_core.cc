@@ -103,7 +103,8 @@ Status WorldCore::enter(std::vector<Peer> ranks) {
   if (Relay* const relay = seat_->relay.get()) {
     HAWSER_TRY(agent::inner::under_lane(seat_->agent, "World", [&](Instant now) { relay->enter(ranks, now); }));
   }
-  return begin_world(std::move(ranks), nonce);
+  HAWSER_TRY(begin_world(std::move(ranks), nonce));
+  return agent::inner::under_lane(seat_->agent, "World", [&](Instant) { seat_->root = weak_from_this(); });
 }
 
 Status WorldCore::begin_world(std::vector<Peer> ranks, std::uint64_t nonce) {
@@ -255,13 +256,25 @@ std::vector<std::uint32_t> WorldCore::wait_until_read(Instant until) const {
   }
 }
 
+/// Under the lane.
+void WorldCore::say_left(Instant now) {
+  if (std::exchange(has_said_left_, true)) return;
+  for (const Peer& peer : ranks_) seat_->mailbox->tell(peer, left_word(nonce_), now);
+}
+
+bool WorldCore::is_free_to_leave(Instant now) {
+  say_left(now);
+  Relay* const relay = seat_->relay.get();
+  if (relay == nullptr) return true;
+  if (relay->drain(now)) relay->say_leaving(now);
+  return relay->all_leave();
+}
+
 Status WorldCore::depart(Duration timeout, bool waits) {
   const Instant until = agent::inner::now(seat_->agent) + timeout;
   const std::vector<std::uint32_t> unread = wait_until_read(until);
   std::set<std::uint32_t> behind(unread.begin(), unread.end());
-  static_cast<void>(agent::inner::under_lane(seat_->agent, "World::leave", [&](Instant now) {
-    for (const Peer& peer : ranks_) seat_->mailbox->tell(peer, left_word(nonce_), now);
-  }));
+  static_cast<void>(agent::inner::under_lane(seat_->agent, "World::leave", [&](Instant now) { say_left(now); }));
   Status status;
   const bool is_said = seat_->relay == nullptr || say_farewell(*seat_, is_root_, is_root_ && waits, until);
   for (const Peer& peer : agent::inner::flush(seat_->agent, until)) {
@@ -809,6 +822,7 @@ Result<std::shared_ptr<WorldCore>> WorldCore::make_shrunk(const AgreementValue& 
   take_over_failures(*made, ranks);
   if (is_root_ && seat_->relay != nullptr) seat_->relay->adopt(made->epoch_, made->root_ranks_, now);
   made->is_root_ = is_root_.exchange(false);  // The agent goes with the new one.
+  if (made->is_root_) seat_->root = made;
   return made;
 }
 

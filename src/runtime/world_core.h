@@ -110,6 +110,9 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   /// Leaves without having failed, once the others have what this rank sent. `waits`: all ranks do so, and one of a
   /// sparse world relays until then.
   Status depart(Duration timeout, bool waits = false);
+  /// Under the lane. `depart` in steps, for a simulator: says that this rank leaves, and whether nobody needs it as a
+  /// relay any more. Called until it is so; then `depart` waits for nobody.
+  bool is_free_to_leave(Instant now);
   /// The same, once all ranks have called it.
   Status shutdown(Duration timeout);
 
@@ -184,6 +187,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   void tell_why_not(const Peer& peer, Instant now);
   Status why_not() const;
   Status departed(std::uint32_t rank) const;
+  void say_left(Instant now);
   void open_hearing();
   void note_lost(std::uint32_t rank, const Status& cause);
   void note_dead(std::uint32_t rank);
@@ -221,9 +225,10 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   // ---- Under the lane.
   CollectiveBook book_;
   MappedMemory mapped_memory_;
-  std::unique_ptr<BoardRoom> room_;       ///< From the world's beginning on. Null: in a sparse world.
-  std::shared_ptr<Accord> accord_;        ///< From the world's beginning on,
-  std::shared_ptr<Calls> calls_;          ///< and this.
+  std::unique_ptr<BoardRoom> room_;  ///< From the world's beginning on. Null: in a sparse world.
+  std::shared_ptr<Accord> accord_;   ///< From the world's beginning on,
+  std::shared_ptr<Calls> calls_;     ///< and this.
+  bool has_said_left_ = false;
   Status excluded_;                       ///< The others hold this rank for failed.
   std::unique_ptr<Hearing> hearing_;      ///< Of a full world, as long as the others do not hold this rank for failed.
   std::map<std::uint32_t, Status> lost_;  ///< Ranks that this one has lost, and why.

@@ -135,6 +135,7 @@ struct Actor {
   Membership main;
   std::vector<Membership> groups;
   bool has_grouped = false;
+  bool has_said_left = false;
   std::deque<std::unique_ptr<Deed>> deeds;  ///< All that it ever began.
   std::vector<Deed*> pending;
   std::deque<std::function<void()>> jobs;  ///< Handlers that have not run.

@@ -11,8 +11,8 @@ std::string_view to_string(Fault fault) {
 }
 
 std::string_view to_string(Moment moment) {
-  constexpr std::array<std::string_view, kMoments> kNames{"collective", "letter", "call", "agree",
-                                                          "shrink",     "decide", "leave"};
+  constexpr std::array<std::string_view, kMoments> kNames{"collective", "letter", "call",  "agree",
+                                                          "shrink",     "decide", "leave", "relay"};
   return kNames[static_cast<std::size_t>(moment)];
 }
 

@@ -29,8 +29,9 @@ enum class Fault : std::uint8_t {
 inline constexpr std::size_t kFaults = 10;
 
 /// What a rank waits for when the fault strikes. kDecide: two ranks know what was agreed, and a third one does not yet.
-enum class Moment : std::uint8_t { kCollective, kLetter, kCall, kAgree, kShrink, kDecide, kLeave };
-inline constexpr std::size_t kMoments = 7;
+/// kRelay: a letter or a call of two others goes by way of the rank; only in sparse worlds.
+enum class Moment : std::uint8_t { kCollective, kLetter, kCall, kAgree, kShrink, kDecide, kLeave, kRelay };
+inline constexpr std::size_t kMoments = 8;
 
 std::string_view to_string(Fault fault);
 std::string_view to_string(Moment moment);

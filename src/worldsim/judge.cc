@@ -111,6 +111,12 @@ void WorldJudge::delay(Duration span) {
 }
 
 void WorldJudge::on_gone(const Actor& actor) {
+  for (const auto& each : *actors_) look_at_ways(*each);
+  ways_.note_gone(static_cast<std::uint32_t>(actor.number));
+  count_as_gone(actor);
+}
+
+void WorldJudge::count_as_gone(const Actor& actor) {
   gone_.insert(actor.number);
   for (const auto& realm : realms_) {
     const auto at = std::ranges::find(realm->actors, actor.number);
@@ -121,6 +127,14 @@ void WorldJudge::on_gone(const Actor& actor) {
   }
 }
 
+void WorldJudge::on_parted(const Actor& one, const Actor& other) {
+  if (!ways_.is_sparse()) return count_as_gone(one.number < other.number ? other : one);
+  for (const Actor* const each : {&one, &other}) {
+    count_as_gone(*each);
+    ways_.note_doubtful(static_cast<std::uint32_t>(each->number));
+  }
+}
+
 void WorldJudge::on_left(const Actor& actor) {
   for (const auto& realm : realms_) {
     const auto at = std::ranges::find(realm->actors, actor.number);
@@ -128,6 +142,43 @@ void WorldJudge::on_left(const Actor& actor) {
     realm->parts[static_cast<std::size_t>(at - realm->actors.begin())].is_left = true;
     disturb(*realm, Code::kCancelled);
   }
+}
+
+void WorldJudge::on_out(const Actor& actor) {
+  left_.insert(static_cast<std::uint32_t>(actor.number));
+  if (!ways_.is_sparse() || accuses() || gone_.contains(actor.number)) return;
+  for (const std::size_t number : actor.main.realm->actors) {
+    const Actor& other = *(*actors_)[number];
+    if (other.has_said_left || gone_.contains(number)) continue;
+    fail(fmt::format("{} leaves, and {} still needs it as a relay", actor.name, other.name));
+  }
+}
+
+// ---- Sparse worlds.
+
+void WorldJudge::set_topology(const Topology& topology, std::size_t ranks) {
+  ways_.open(topology, static_cast<std::uint32_t>(ranks));
+}
+
+/// Which graph the actor goes by: it may have heard of a smaller one from a neighbour, or have made it by itself.
+void WorldJudge::look_at_ways(const Actor& actor) {
+  const std::shared_ptr<runtime::RankSeat> seat = ways_.is_sparse() && actor.is_alive ? actor.seat.lock() : nullptr;
+  if (seat == nullptr) return;
+  actor.turner.under_lane([&] {
+    const runtime::Relay& relay = *seat->relay;
+    const auto rank = static_cast<std::uint32_t>(actor.number);
+    const std::uint64_t generation = relay.routes().generation();
+    if (generation > ways_.generation(rank)) ways_.note_graph(rank, generation, relay.routes().graph());
+    if (relay.dropped() > 0) fail(fmt::format("{} dropped {} frames", actor.name, relay.dropped()));
+  });
+}
+
+/// Nothing that this deed says to the rank reaches it any more.
+bool WorldJudge::is_lost(const Deed& deed, std::uint32_t rank) const {
+  const std::size_t other = deed.realm->actors[rank];
+  if (gone_.contains(other) || deed.realm->parts[rank].is_left) return true;
+  const auto own = static_cast<std::uint32_t>(deed.realm->actors[deed.rank]);
+  return !ways_.joins(own, static_cast<std::uint32_t>(other), left_);
 }
 
 // ---- Statuses.
@@ -147,33 +198,29 @@ bool WorldJudge::has_left_alive(const Realm& realm) const {
   return false;
 }
 
-bool WorldJudge::is_member(const Realm& realm, std::string_view name) const {
-  for (std::uint32_t rank = 0; rank < realm.size(); ++rank) {
-    const Actor& actor = *(*actors_)[realm.actors[rank]];
-    if (actor.name == name) return gone_.contains(actor.number) || realm.parts[rank].is_left;
+bool WorldJudge::has_lost(const Deed& deed, std::string_view name) const {
+  for (std::uint32_t rank = 0; rank < deed.realm->size(); ++rank) {
+    if ((*actors_)[deed.realm->actors[rank]]->name == name) return is_lost(deed, rank);
   }
   return false;
 }
 
 void WorldJudge::check_disconnected(const Deed& deed, const Status& status) {
-  if (may_accuse_ || gone_.contains(deed.realm->actors[deed.rank])) return;  // It may be told that it has failed.
-  const auto is_lost = [&](std::uint32_t rank) {
-    return gone_.contains(deed.realm->actors[rank]) || deed.realm->parts[rank].is_left;
-  };
+  if (accuses() || gone_.contains(deed.realm->actors[deed.rank])) return;  // It may be told that it has failed.
   const bool any = has_gone(*deed.realm) || has_left(*deed.realm);
   if (!any) return wrong(deed, status, "but nobody failed or left");
   switch (deed.kind) {
     case DeedKind::kCollective:
-      if (!is_member(*deed.realm, status.peer())) wrong(deed, status, "and names none that failed");
+      if (!has_lost(deed, status.peer())) wrong(deed, status, "and names none that failed");
       return;
     case DeedKind::kSend:
-      if (!is_lost(deed.letter.to)) wrong(deed, status, "but its target lives");
+      if (!is_lost(deed, deed.letter.to)) wrong(deed, status, "but its target lives");
       return;
     case DeedKind::kReceive:
-      if (deed.source && !is_lost(*deed.source)) wrong(deed, status, "but its source lives");
+      if (deed.source && !is_lost(deed, *deed.source)) wrong(deed, status, "but its source lives");
       return;
     case DeedKind::kCall:
-      if (!is_lost(deed.remote->to)) wrong(deed, status, "but the rank that it calls lives");
+      if (!is_lost(deed, deed.remote->to)) wrong(deed, status, "but the rank that it calls lives");
       return;
     default:
       if (is_automatic_ && has_gone(*deed.realm)) return;  // The others recover.
@@ -201,9 +248,9 @@ bool WorldJudge::may_be_landing(const Deed& receive) const {
 
 bool WorldJudge::letter_waits(const Deed& receive) const {
   const Part& part = receive.realm->parts[receive.rank];
-  if (may_accuse_ || has_gone(*receive.realm) || universe_.world.now() < delayed_until_) return false;
-  if (may_be_landing(receive)) return false;
+  if (accuses() || universe_.world.now() < delayed_until_ || may_be_landing(receive)) return false;
   for (const auto& actor : *actors_) {
+    if (gone_.contains(actor->number)) continue;
     for (const auto& deed : actor->deeds) {
       const Letter& letter = deed->letter;
       const bool is_sent = deed->is_good && is_letter_for(*deed, receive) && deed->ended + kOnItsWay < receive.due;
@@ -221,7 +268,7 @@ void WorldJudge::check_timed_out(const Deed& deed, const Status& status) {
       deed.kind == DeedKind::kCollective && (deed.realm->disturbances.contains(Code::kTimedOut) || may_lack_ranks);
   if (universe_.world.now() < deed.due && !is_others) return wrong(deed, status, "before its deadline");
   const bool is_broken = !deed.realm->disturbances.empty() || may_lack_ranks;
-  const bool is_calm = gone_.empty() && !may_accuse_ && !is_broken;
+  const bool is_calm = gone_.empty() && !accuses() && !is_broken;
   const bool may_be_late = deed.kind != DeedKind::kCollective || !is_calm;
   if (!may_be_late) return wrong(deed, status, "though nothing held it up");
   if (deed.kind == DeedKind::kReceive && letter_waits(deed)) wrong(deed, status, "though a letter waits for it");
@@ -350,7 +397,8 @@ void WorldJudge::on_run(Realm& realm, std::uint32_t rank, std::uint64_t uid) {
     return fail(fmt::format("{} ran at rank {} of realm {}", name, rank, realm.uid));
   }
   if (++remote.runs > 1) return fail(name + " ran twice");
-  if (now < troubled_until_) return;
+  // Where a neighbour has just died, a call waits at a relay until it is known.
+  if (now < (ways_.is_sparse() ? delayed_until_ : troubled_until_)) return;
   if (now > remote.due + kCallSlack) return fail(name + " began after its deadline");
   if (remote.taken_back && now > *remote.taken_back + kCallSlack) {
     fail(name + " began after its caller had taken it back");
@@ -366,11 +414,11 @@ void WorldJudge::check_vote(const Realm& realm, std::size_t agreement, bool flag
     const bool is_lost = gone_.contains(realm.actors[rank]) || part.is_left;
     const bool is_against = part.votes.size() > agreement && part.votes[agreement] == false;
     some_against = some_against || is_against;
-    if (flag && is_against && !is_lost && !may_accuse_) {
+    if (flag && is_against && !is_lost && !accuses()) {
       return fail(fmt::format("{} gave true, but rank {} voted false", describe(deed), rank));
     }
     const bool differs = part.decisions.size() > agreement && part.decisions[agreement].value_or(flag) != flag;
-    if (differs && !may_accuse_) {
+    if (differs && !accuses()) {
       return fail(fmt::format("{} gave {}, but rank {} got {}", describe(deed), flag, rank, !flag));
     }
   }
@@ -396,7 +444,7 @@ void WorldJudge::check_same(const Deed& deed, const Shrunk& mine) {
   };
   for (std::uint32_t rank = 0; rank < deed.realm->size(); ++rank) {
     if (!all[rank] || all[rank]->actors == mine.actors) continue;
-    const bool are_apart = may_accuse_ && !(sees(mine, rank) && sees(*all[rank], deed.rank));
+    const bool are_apart = accuses() && !(sees(mine, rank) && sees(*all[rank], deed.rank));
     if (!are_apart) return fail(fmt::format("{} gave other ranks than rank {} got", describe(deed), rank));
   }
   all[deed.rank] = mine;
@@ -405,7 +453,7 @@ void WorldJudge::check_same(const Deed& deed, const Shrunk& mine) {
 bool WorldJudge::may_refuse(const Realm& realm) const {
   const auto lost = std::ranges::count_if(realm.actors, [&](std::size_t actor) { return gone_.contains(actor); });
   const auto left = std::ranges::count_if(realm.parts, [](const Part& part) { return part.is_left; });
-  return has_majority_ && (may_accuse_ || 2 * (lost + left) >= static_cast<std::ptrdiff_t>(realm.size()));
+  return has_majority_ && (accuses() || 2 * (lost + left) >= static_cast<std::ptrdiff_t>(realm.size()));
 }
 
 /// Of two worlds that follow one, one has nobody left.
@@ -444,7 +492,7 @@ Realm* WorldJudge::on_shrunk(Deed& deed, const World& world) {
   for (const std::uint32_t rank : world.failed()) failed.push_back(actors[rank]);
   for (const std::size_t actor : parent.actors) {
     const bool is_in = std::ranges::find(actors, actor) != actors.end();
-    if (!is_in && !gone_.contains(actor) && !may_accuse_) {
+    if (!is_in && !gone_.contains(actor) && !accuses()) {
       fail(fmt::format("{} left out {}, which lives", describe(deed), (*actors_)[actor]->name));
     }
   }
@@ -475,7 +523,7 @@ void WorldJudge::check_failed(const Actor& actor, const Membership& membership) 
   if (gone_.contains(actor.number)) return;  // It lost the rank that stays.
   for (const std::uint32_t rank : membership.world.failed()) {
     const std::size_t other = membership.realm->actors[rank];
-    if (gone_.contains(other) || may_accuse_) continue;
+    if (gone_.contains(other) || accuses()) continue;
     fail(fmt::format("{} holds {} for failed, which lives", actor.name, (*actors_)[other]->name));
   }
 }
@@ -488,6 +536,7 @@ void WorldJudge::check_kept(const Actor& actor) {
 }
 
 void WorldJudge::observe(Actor& actor) {
+  look_at_ways(actor);
   const Instant now = universe_.world.now();
   if (failed() || !actor.is_alive || actor.is_blocking || !actor.host->running() || now < troubled_until_) return;
   for (const Deed* const deed : actor.pending) {
@@ -520,6 +569,8 @@ void WorldJudge::check_lost_letters() {
   for (const auto& actor : *actors_) {
     for (const auto& deed : actor->deeds) {
       if (deed->kind != DeedKind::kSend || !deed->is_good) continue;  // What ended badly may have been taken back.
+      const bool is_parted = gone_.contains(actor->number) || gone_.contains(deed->realm->actors[deed->letter.to]);
+      if (is_parted) continue;
       const Part& part = deed->realm->parts[deed->letter.to];
       Letter later = deed->letter;
       bool is_passed = false;
@@ -550,7 +601,7 @@ void WorldJudge::check_misfit(const Deed& deed) {
 
 void WorldJudge::check_end() {
   for (const Deed* const deed : misfits_) {
-    if (!may_accuse_) check_misfit(*deed);
+    if (!accuses()) check_misfit(*deed);
   }
   for (const auto& actor : *actors_) {
     for (const auto& deed : actor->deeds) {
@@ -558,7 +609,7 @@ void WorldJudge::check_end() {
     }
     if (!actor->seat.expired()) fail(actor->name + " has ended, and something still holds its worlds");
   }
-  if (gone_.empty() && !may_accuse_) check_lost_letters();
+  if (!accuses()) check_lost_letters();
   if (const Loan* const touched = vault_.first_touched()) {
     for (const auto& actor : *actors_) {
       for (const auto& deed : actor->deeds) {

@@ -14,6 +14,9 @@
 //                 collective is true
 //   memory        nothing touches the memory of an operation that has ended
 //   leaks         at the end no rank holds anything of a world that it left
+//   ways          of a sparse world: as long as the ranks that live have ways to one another, all of the above holds
+//                 for them as in a full world, whichever ranks between them are gone. Where they have none, each may
+//                 take the other for failed. No rank is ever sent a frame that it has to drop.
 //
 // Thread rule: one thread. Lifetime: the run's.
 
@@ -26,6 +29,7 @@
 #include <vector>
 
 #include "worldsim/cast.h"
+#include "worldsim/ways.h"
 
 namespace hawser::worldsim {
 
@@ -68,19 +72,25 @@ class WorldJudge {
 
   /// The process is gone, or its rank closed without leaving.
   void on_gone(const Actor& actor);
-  /// The process ends after all that it called has ended well.
+  /// The process says that it leaves, after all that it called has ended well,
   void on_left(const Actor& actor);
-  /// Two ranks lose each other for good, and both reach all others: the higher one fails.
-  void on_parted(const Actor& one, const Actor& other) { on_gone(one.number < other.number ? other : one); }
+  /// and relays nothing for others from now on: all that live have said the same.
+  void on_out(const Actor& actor);
+  /// Two ranks lose each other for good, and both reach all others: the higher one fails. In a sparse world they are
+  /// neighbours, and both fail or one of them.
+  void on_parted(const Actor& one, const Actor& other);
+  /// The world that all enter has this topology.
+  void set_topology(const Topology& topology, std::size_t ranks);
+  const Ways& ways() const { return ways_; }
   /// From now on ranks may lose sight of each other though both live.
   void may_accuse() { may_accuse_ = true; }
+  bool accuses() const { return may_accuse_ || ways_.were_apart(); }
   /// Only more than half of a realm's ranks that are not proven dead may go on.
   void set_majority(bool majority) { has_majority_ = majority; }
   /// Worlds recover by themselves.
   void set_automatic(bool automatic) { is_automatic_ = automatic; }
   /// Whether a shrink of this realm may find that it has none.
   bool may_refuse(const Realm& realm) const;
-  bool accuses() const { return may_accuse_; }
   /// Links are cut, or processes stopped, until then.
   void trouble(Duration span);
   /// What is on its way comes later until then.
@@ -107,9 +117,12 @@ class WorldJudge {
   bool may_be_landing(const Deed& receive) const;
   bool letter_waits(const Deed& receive) const;
   bool has_gone(const Realm& realm) const;
-  bool is_member(const Realm& realm, std::string_view name) const;
+  bool has_lost(const Deed& deed, std::string_view name) const;
   bool has_left(const Realm& realm) const;
   bool has_left_alive(const Realm& realm) const;
+  bool is_lost(const Deed& deed, std::uint32_t rank) const;
+  void count_as_gone(const Actor& actor);
+  void look_at_ways(const Actor& actor);
   void check_vote(const Realm& realm, std::size_t agreement, bool flag, const Deed& deed);
   void check_same(const Deed& deed, const Shrunk& mine);
   void check_lost_letters();
@@ -125,6 +138,8 @@ class WorldJudge {
   std::deque<Remote> remotes_;
   std::vector<const Deed*> misfits_;
   std::set<std::size_t> gone_;
+  Ways ways_;
+  Ways::Ranks left_;  ///< Actors that need not relay any more.
   bool has_majority_ = false, is_automatic_ = false;
   bool may_accuse_ = false;
   Instant troubled_until_ = Instant::min(), delayed_until_ = Instant::min();

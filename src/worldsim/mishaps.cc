@@ -24,7 +24,8 @@ Mishaps::Mishaps(Stage& stage) : stage_(stage), rng_(stage.rng().fork()) {
   for (std::size_t fault = 0; fault < kFaults; ++fault) {
     for (std::size_t moment = 0; moment < kMoments; ++moment) {
       const Aim aim{static_cast<Fault>(fault), static_cast<Moment>(moment), now};
-      if (possible(settings.mode, aim.fault)) cells.push_back(aim);
+      const bool is_there = aim.moment != Moment::kRelay || is_sparse(settings);
+      if (is_there && possible(settings.mode, aim.fault)) cells.push_back(aim);
     }
   }
   // The first aim walks through all cells as the seeds do, so that none is left to luck.
@@ -33,6 +34,9 @@ Mishaps::Mishaps(Stage& stage) : stage_(stage), rng_(stage.rng().fork()) {
     if (settings.parts) aim.fault = Fault::kCut;
     if (settings.dissents && i > 0) aim.moment = rng_.chance(0.5) ? Moment::kShrink : Moment::kDecide;
     if (settings.dissents && i > 0 && rng_.chance(0.5)) aim.fault = Fault::kCrash;
+    // Such moments are short where memory is shared.
+    const bool may_be_relay = is_sparse(settings) && (i > 0 || settings.mode == sim::Mode::kMapped);
+    if (may_be_relay && rng_.chance(0.4)) aim.moment = Moment::kRelay;
     if (i > 0) aim.not_before = now + Duration(rng_.range(0, 20'000'000));
     aims_.push_back(aim);
   }
@@ -64,6 +68,20 @@ bool Mishaps::has_decided(const Actor& actor) const {
   return false;
 }
 
+/// For a letter or a call that is under way.
+bool Mishaps::relays(const Actor& actor) const {
+  const auto goes_by = [&](const Deed* deed) {
+    if (deed->kind != DeedKind::kSend && deed->kind != DeedKind::kCall) return false;
+    const std::vector<std::size_t>& actors = deed->realm->actors;
+    const std::uint32_t to = deed->kind == DeedKind::kSend ? deed->letter.to : deed->remote->to;
+    return stage_.judge().ways().leads_by(static_cast<std::uint32_t>(actors[deed->rank]),
+                                          static_cast<std::uint32_t>(actors[to]),
+                                          static_cast<std::uint32_t>(actor.number));
+  };
+  return std::ranges::any_of(stage_.actors(),
+                             [&](const auto& other) { return std::ranges::any_of(other->pending, goes_by); });
+}
+
 bool Mishaps::is_at(const Actor& actor, Moment moment) const {
   if (!actor.is_alive || actor.is_blocking || !actor.host->running()) return false;
   const auto has = [&](DeedKind kind) {
@@ -84,6 +102,8 @@ bool Mishaps::is_at(const Actor& actor, Moment moment) const {
       return has_decided(actor);
     case Moment::kLeave:
       return actor.phase == Phase::kLeaving;
+    case Moment::kRelay:
+      return relays(actor);
   }
   return false;
 }
@@ -97,10 +117,13 @@ Actor* Mishaps::find(Moment moment) {
   return moment == Moment::kDecide ? there.front() : there[rng_.below(there.size())];  // The first one leads.
 }
 
+/// Of a sparse world a neighbour: others have no connection.
 Actor* Mishaps::other_than(const Actor& actor) {
   std::vector<Actor*> others;
   for (const auto& each : stage_.actors()) {
-    if (each.get() != &actor && each->is_alive) others.push_back(each.get());
+    const bool is_near = stage_.judge().ways().are_neighbours(static_cast<std::uint32_t>(actor.number),
+                                                              static_cast<std::uint32_t>(each->number));
+    if (each.get() != &actor && each->is_alive && is_near) others.push_back(each.get());
   }
   return others.empty() ? nullptr : others[rng_.below(others.size())];
 }

@@ -31,6 +31,7 @@ class Mishaps {
   bool is_at(const Actor& actor, Moment moment) const;
   static bool knows(const Actor& actor, const Deed& deed);
   bool has_decided(const Actor& actor) const;
+  bool relays(const Actor& actor) const;
   Actor* find(Moment moment);
   Actor* other_than(const Actor& actor);
   bool may_die(const Actor& actor) const;

@@ -520,8 +520,10 @@ void Player::leave(Actor& actor) {
     actor.phase = Phase::kClosing;
     return;
   }
+  if (!std::exchange(actor.has_said_left, true)) judge_.on_left(actor);
+  if (stage_.is_needed(actor)) return;
   if (!settings_.groups) judge_.check_kept(actor);  // Else there may be some of a group that was not made here.
-  judge_.on_left(actor);
+  judge_.on_out(actor);
   for (Deed* const deed : actor.pending) deed->is_cancelled = true;
   constexpr Duration kLeaveMax = std::chrono::seconds(2);
   stage_.end_by(

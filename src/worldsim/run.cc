@@ -36,6 +36,7 @@ class Simulation {
     result.good = judge_.good();
     result.bad = judge_.bad();
     result.ranks = settings_.ranks;
+    result.sparse = is_sparse(settings_) ? 1 : 0;
     result.worlds = judge_.realms().size();
     if (mishaps_ == nullptr) return result;
     result.faults = mishaps_->struck();

@@ -22,6 +22,7 @@ struct Run {
   std::uint64_t steps = 0;  ///< Events of the universe.
   std::uint64_t deeds = 0, good = 0, bad = 0;
   std::size_t ranks = 0, worlds = 0, faults = 0;
+  std::size_t sparse = 0;  ///< 1: the world had a topology.
   Coverage coverage;
 
   /// What was counted.
@@ -32,6 +33,7 @@ struct Run {
     bad += other.bad;
     ranks += other.ranks;
     worlds += other.worlds;
+    sparse += other.sparse;
     faults += other.faults;
     coverage.add(other.coverage);
   }

@@ -49,7 +49,7 @@ std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
   return mixed ^ (mixed >> 32);
 }
 
-/// Products of eight ranks' values are exact in all types or wrap around as the type does.
+/// Products of twelve ranks' values are exact in all types or wrap around as the type does.
 std::int64_t value_of(const Act& act, std::uint32_t rank, std::uint64_t index) {
   const std::uint64_t drawn = mix(act.seed, mix(rank, index));
   return static_cast<std::int64_t>(act.op == ReduceOp::kProd ? 1 + drawn % 2 : drawn % 13);

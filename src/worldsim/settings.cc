@@ -1,6 +1,9 @@
 #include "worldsim/settings.h"
 
 #include <algorithm>
+#include <initializer_list>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -8,6 +11,47 @@ namespace hawser::worldsim {
 
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
+
+namespace {
+
+/// A fourth of the seeds of mode stream, in blocks of 16, so that sparse worlds have all that seeds differ by; and a
+/// sixth of those of mode mapped, where ranks neither map nor have boards: sparse worlds do neither.
+bool is_sparse_seed(std::uint64_t seed, sim::Mode mode) {
+  return mode == sim::Mode::kStream ? seed / 16 % 4 == 2 : seed / 16 % 2 == 0 && seed % 3 == 0;
+}
+
+/// A tree by chance, and some edges more.
+Topology draw_edges(base::Rng& rng, std::uint32_t ranks) {
+  std::vector<Topology::Edge> edges;
+  for (std::uint32_t rank = 1; rank < ranks; ++rank) edges.emplace_back(rng.below(rank), rank);
+  for (std::uint64_t more = rng.below(ranks); more > 0; --more) {
+    const auto rank = static_cast<std::uint32_t>(1 + rng.below(ranks - 1));
+    edges.emplace_back(rng.below(rank), rank);
+  }
+  return Topology::of_edges(std::move(edges));
+}
+
+Topology draw_topology(base::Rng& rng, std::uint32_t ranks) {
+  constexpr std::uint32_t kTwoEach = 4, kHasFarRanks = 6;
+  switch (rng.below(4)) {
+    case 0:
+      return Topology::hypercube();
+    case 1:
+      return draw_edges(rng, ranks);
+    case 2:
+      if (ranks >= kHasFarRanks) return Topology::regular(kTwoEach);
+      [[fallthrough]];
+    default:
+      return Topology::regular(2);
+  }
+}
+
+void make_sparse(base::Rng& rng, Settings& settings) {
+  settings.ranks = 4 + rng.below(settings.errs ? 2 : rng.chance(0.2) ? 9 : 5);
+  settings.topology = draw_topology(rng, static_cast<std::uint32_t>(settings.ranks));
+}
+
+}  // namespace
 
 Settings draw_settings(base::Rng& rng, std::uint64_t seed, sim::Mode mode) {
   Settings settings;
@@ -50,6 +94,7 @@ Settings draw_settings(base::Rng& rng, std::uint64_t seed, sim::Mode mode) {
   settings.in_blocks = rng.chance(0.7);
   // Some runs without faults: there every operation must end well.
   if (seed % 8 == 7) settings.faults = 0;
+  if (is_sparse_seed(seed, mode)) make_sparse(rng, settings);
   return settings;
 }
 
@@ -70,13 +115,19 @@ void draw_network(base::Rng& rng, const Settings& settings, sim::Universe& unive
 }
 
 std::string describe(const Settings& settings) {
-  return fmt::format(
-      "{} ranks, {} acts, {} at once, {} hosts, {} faults{}{}{}{}{}{}{}{}{}{}{}{}", settings.ranks, settings.acts,
-      settings.at_once, settings.hosts, settings.faults, settings.automatic ? ", automatic" : "",
-      settings.cancels ? ", cancels" : "", settings.impatient ? ", impatient" : "", settings.errs ? ", errs" : "",
-      settings.dissents ? ", dissents" : "", settings.majority ? ", majority" : "", settings.parts ? ", parts" : "",
-      settings.groups ? ", groups" : "", settings.reads ? ", reads" : "", settings.maps ? ", maps" : "",
-      settings.boards ? ", boards" : "", settings.piece > 0 ? fmt::format(", pieces of {}", settings.piece) : "");
+  std::string text = fmt::format("{} ranks, {} acts, {} at once, {} hosts, {} faults", settings.ranks, settings.acts,
+                                 settings.at_once, settings.hosts, settings.faults);
+  const std::initializer_list<std::pair<bool, const char*>> kinds = {
+      {settings.automatic, "automatic"}, {settings.cancels, "cancels"},   {settings.impatient, "impatient"},
+      {settings.errs, "errs"},           {settings.dissents, "dissents"}, {settings.majority, "majority"},
+      {settings.parts, "parts"},         {settings.groups, "groups"},     {settings.reads, "reads"},
+      {settings.maps, "maps"},           {settings.boards, "boards"}};
+  for (const auto& [is_so, name] : kinds) {
+    if (is_so) text += fmt::format(", {}", name);
+  }
+  if (settings.piece > 0) text += fmt::format(", pieces of {}", settings.piece);
+  if (is_sparse(settings)) text += ", topology " + to_string(settings.topology);
+  return text;
 }
 
 }  // namespace hawser::worldsim

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include <hawser/topology.h>
+
 #include "backend/sim/factory.h"
 #include "base/rng.h"
 
@@ -14,7 +16,8 @@ namespace hawser::worldsim {
 struct Settings {
   std::uint64_t seed = 1;
   sim::Mode mode = sim::Mode::kStream;
-  std::size_t ranks = 3;   ///< 2 to 8.
+  std::size_t ranks = 3;  ///< 2 to 8; of a sparse world 4 to 12.
+  Topology topology;
   std::uint64_t acts = 8;  ///< Collectives of the first world.
   Duration heartbeat = std::chrono::milliseconds(20);
   Duration peer_timeout = std::chrono::milliseconds(400);
@@ -38,6 +41,7 @@ struct Settings {
   std::size_t piece = 0;   ///< Bytes of a piece, of what goes over boards in pieces. 0: as it is.
 };
 
+inline bool is_sparse(const Settings& settings) { return settings.topology.kind != Topology::Kind::kFull; }
 Settings draw_settings(base::Rng& rng, std::uint64_t seed, sim::Mode mode);
 void draw_network(base::Rng& rng, const Settings& settings, sim::Universe& universe);
 std::string describe(const Settings& settings);

@@ -38,6 +38,7 @@ void Stage::open(Actor& actor) {
   WorldOptions options;
   options.name = "world";
   options.size = static_cast<std::uint32_t>(settings_.ranks);
+  options.topology = settings_.topology;
   options.timeout = settings_.timeout;
   options.quorum = settings_.majority ? Quorum::kMajority : Quorum::kNone;
   if (settings_.automatic) options.recovery = RecoveryPolicy::kAutomatic;
@@ -114,6 +115,7 @@ void Stage::introduce() {
 bool Stage::open() {
   judge_.set_majority(settings_.majority);
   judge_.set_automatic(settings_.automatic);
+  judge_.set_topology(settings_.topology, settings_.ranks);
   std::vector<std::size_t> numbers;
   for (std::size_t number = 0; number < settings_.ranks; ++number) numbers.push_back(number);
   Realm& realm = judge_.open_realm(numbers, settings_.seed);
@@ -194,6 +196,14 @@ void Stage::end(Actor& actor) {
   actor.lender.reset();
   actor.turner = {};
   actor.host->die();
+}
+
+bool Stage::is_needed(const Actor& actor) {
+  if (!is_sparse(settings_)) return false;
+  const std::shared_ptr<runtime::RankSeat> seat = actor.seat.lock();
+  bool is_free = false;
+  actor.turner.under_lane([&] { is_free = seat->root.lock()->is_free_to_leave(universe_.world.now()); });
+  return !is_free;
 }
 
 void Stage::end_by(Actor& actor, const std::function<Status()>& call, const std::function<void()>& before_end) {

@@ -38,6 +38,9 @@ class Stage {
   /// call lets time pass in its midst, so there is one at a time.
   void end_by(Actor& actor, const std::function<Status()>& call, const std::function<void()>& before_end);
   bool is_blocked() const { return is_blocked_; }
+  /// Others still need the rank as a relay; they are told that it leaves. Called until the answer is no: what
+  /// World::shutdown does while it waits.
+  bool is_needed(const Actor& actor);
 
  private:
   void end(Actor& actor);

@@ -81,7 +81,8 @@ inline constexpr PlantedBug kPlantedBugs[] = {
     {Planted::kAgreesAnew,
      "agrees_anew",
      sim::Mode::kStream,
-     {"but rank", "though nothing held it up", "do not come to an end", "but nothing about it is invalid"}},
+     {"but rank", "though nothing held it up", "do not come to an end", "but nothing about it is invalid",
+      "before its deadline"}},
     {Planted::kTakenBackRuns, "taken_back_runs", sim::Mode::kStream, {"taken it back"}},
     {Planted::kAnswerMistaken,
      "answer_mistaken",
@@ -91,6 +92,16 @@ inline constexpr PlantedBug kPlantedBugs[] = {
      "proposes_early",
      sim::Mode::kStream,
      {"do not come to an end", "voted false", "but rank"}},
+    {Planted::kRelayedTwice, "relayed_twice", sim::Mode::kStream, {"came twice", "but nobody failed or left"}, 32},
+    {Planted::kRelayForgets, "relay_forgets", sim::Mode::kStream, {"do not come to an end"}, 32},
+    {Planted::kRelayNewsUntold,
+     "relay_news_untold",
+     sim::Mode::kStream,
+     {"dropped", "do not come to an end", "goes on, though"},
+     96},
+    {Planted::kRelayClassLost, "relay_class_lost", sim::Mode::kStream, {"do not come to an end"}, 32},
+    {Planted::kRelayLeavesEarly, "relay_leaves_early", sim::Mode::kStream, {"still needs it as a relay"}, 32},
+    {Planted::kUnreachableAwaited, "unreachable_awaited", sim::Mode::kStream, {"do not come to an end"}, 96},
 };
 
 }  // namespace hawser::worldsim

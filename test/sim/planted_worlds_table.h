@@ -93,7 +93,7 @@ inline constexpr PlantedBug kPlantedBugs[] = {
      sim::Mode::kStream,
      {"do not come to an end", "voted false", "but rank"}},
     {Planted::kRelayedTwice, "relayed_twice", sim::Mode::kStream, {"came twice", "but nobody failed or left"}, 32},
-    {Planted::kRelayForgets, "relay_forgets", sim::Mode::kStream, {"do not come to an end"}, 32},
+    {Planted::kRelayForgets, "relay_forgets", sim::Mode::kStream, {"do not come to an end", "before its deadline"}, 32},
     {Planted::kRelayNewsUntold,
      "relay_news_untold",
      sim::Mode::kStream,

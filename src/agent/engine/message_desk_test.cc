@@ -2,6 +2,9 @@
 
 #include "agent/engine/message_desk.h"
 
+#include <atomic>
+#include <thread>
+
 #include "agent/engine/test_rig.h"
 
 namespace hawser::agent {
@@ -119,6 +122,36 @@ TEST_F(MessageDeskTest, WhatThreadsLeftGoesBeforeWhatIsSentLater) {
   desk_.take_left_over(std::move(left), rig_.now());
   EXPECT_EQ(session().unsent.count(), 1u);
   EXPECT_EQ(send("later").code(), Code::kBusy);
+}
+
+// Between the moment when the lane's holder took a place and that when it finds no room for the message.
+TEST_F(MessageDeskTest, AMessageThatAThreadHasLeftOneBehindIsKept) {
+  give_credit(std::uint64_t{1} << 30);
+  session().control_serial = 0;
+  while (session().links.push(kLink, {}, base::as_bytes(std::string_view("full")))) continue;
+  std::atomic<bool> may_leave{true}, is_over{false};
+  std::thread other([&] {
+    ChannelCredits::Ticket ticket;
+    while (!is_over) {
+      if (!may_leave.exchange(false)) continue;
+      static_cast<void>(peer_->channels.try_leave(kFirstUserChannel, 1, &ticket, [](const auto&) { return true; }));
+    }
+  });
+  MessageDesk::Sending sending;
+  const Instant until = Clock::steady().now() + 20s;
+  while (session().unsent.count() == 0 && Clock::steady().now() < until) {
+    sending = desk_.send(session(), kFirstUserChannel, base::as_bytes(std::string_view("mine")), rig_.now());
+    if (sending) continue;
+    peer_->channels.note_gone(kFirstUserChannel);  // What the other one left went, and it leaves the next one.
+    may_leave = true;
+  }
+  is_over = true;
+  other.join();
+  ASSERT_EQ(session().unsent.count(), 1u)
+      << "the two never met: " << (sending ? sending->error().to_string() : "nothing was taken");
+  ASSERT_TRUE(sending && *sending) << "it was taken, and is sent later";
+  EXPECT_EQ(peer_->channels.numbered(kFirstUserChannel).last, **sending + 1) << "it goes before the other's";
+  EXPECT_EQ(peer_->channels.numbered(kFirstUserChannel).left, 2u);
 }
 
 TEST_F(MessageDeskTest, WhatBelongsToAnEarlierSessionIsDropped) {

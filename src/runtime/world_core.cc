@@ -508,7 +508,7 @@ Request WorldCore::begin_send(std::shared_ptr<Send> operation, std::uint32_t to,
   operation->self = operation;
   return begin(operation, "send", [this, send = operation.get(), timeout = options.timeout](Instant now) {
     if (!aborted_.ok()) {
-      refuse(*send, aborted_);
+      end_aborted(*send);
       return Need::kNothing;
     }
     seat_->mailbox->start(*send, deadline(timeout, now), now);
@@ -550,7 +550,7 @@ Request WorldCore::begin_receive(std::shared_ptr<Receive> operation, std::uint32
   operation->self = operation;
   return begin(operation, "receive", [this, receive = operation.get(), from, timeout = options.timeout](Instant now) {
     if (!aborted_.ok()) {
-      refuse(*receive, aborted_);
+      end_aborted(*receive);
       return Need::kNothing;
     }
     start_receive(*receive, from, deadline(timeout, now), now);
@@ -900,6 +900,12 @@ void WorldCore::abort(Instant now) {
   seat_->mailbox->stop_all(nonce_, aborted_);
   seat_->mailbox->stop_landing(nonce_, ranks_, aborted_, now);
   seat_->mailbox->stop_sends(nonce_, ranks_, aborted_, now);
+  seat_->mailbox->note_end();
+}
+
+/// Under the lane. A thread may wait for it already, if it was left to the driver.
+void WorldCore::end_aborted(runtime::Operation& operation) {
+  refuse(operation, aborted_);
   seat_->mailbox->note_end();
 }
 

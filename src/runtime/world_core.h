@@ -181,6 +181,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   void take_step(Recovery::Step step);
   void recover(const std::shared_ptr<Agreeing>& call, Instant now);
   void abort(Instant now);
+  void end_aborted(Operation& operation);
   void revoke_under_lane(const Status& why, bool tell, Instant now);
   bool end_out_of_sight(Collective& waiting, std::uint32_t rank, Instant now);
   Status explained(const Status& status) const;

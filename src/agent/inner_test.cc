@@ -83,9 +83,10 @@ class BeginInLane : public testing::Test {
     holder.join();
   }
 
-  Agent agent_ = std::move(open_with({.name = "a"}, {backend::loopback_factory()}).value());
   std::mutex mutex_;
   std::vector<Began> began_;
+  Agent agent_ =
+      std::move(open_with({.name = "a"}, {backend::loopback_factory()}).value());  // What is left to it ends.
 };
 
 TEST_F(BeginInLane, ItIsDoneAtOnceWhereTheLaneIsFree) {
@@ -132,11 +133,12 @@ TEST_F(BeginInLane, OneMoreThanMayBeLeftWaitsForTheLane) {
   std::thread caller;
   while_held([&] {
     for (int i = 1; i <= kMax; ++i) ASSERT_TRUE(begin(i).ok());
+    EXPECT_FALSE(core_of(agent_)->lane.leave({.kind = LeftOver::Kind::kBeginning}));
     caller = std::thread([&] { EXPECT_TRUE(begin(kMax + 1).ok()); });
   });
   caller.join();
+  ASSERT_TRUE(await(kLeftOverMax + 1));
   const std::vector<Began> all = began();
-  ASSERT_EQ(all.size(), kLeftOverMax + 1);
   for (int i = 0; i <= kMax; ++i) EXPECT_EQ(all[i].number, i + 1);
   EXPECT_FALSE(all[kMax - 1].is_here);
 }

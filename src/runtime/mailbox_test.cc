@@ -447,6 +447,7 @@ TEST_F(MailboxTest, AMessageThatNothingStandsBeforeGoesAtOnce) {
   EXPECT_EQ(last().kind, RuntimeKind::kAsk);
   EXPECT_FALSE(asked->final);
   EXPECT_EQ(carrier_.said.size(), 2U);
+  mailbox_.end(*peer_->session, Status(Code::kDisconnected, "over"));
 }
 
 TEST_F(MailboxTest, AMessageWaitsBehindWhatWaitsForATurn) {
@@ -464,6 +465,7 @@ TEST_F(MailboxTest, AMessageWaitsBehindWhatWaitsForATurn) {
   pump();
   carrier_.is_up = false;
   EXPECT_FALSE(send(data)->final) << "no path leads to the peer";
+  mailbox_.end(*peer_->session, Status(Code::kDisconnected, "over"));
 }
 
 TEST_F(MailboxTest, AClassWithoutCreditHoldsBackNoOther) {

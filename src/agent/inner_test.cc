@@ -85,8 +85,8 @@ class BeginInLane : public testing::Test {
 
   std::mutex mutex_;
   std::vector<Began> began_;
-  Agent agent_ =
-      std::move(open_with({.name = "a"}, {backend::loopback_factory()}).value());  // What is left to it ends.
+  // It ends before what it writes into: it may run what was left to it while it closes.
+  Agent agent_ = std::move(open_with({.name = "a"}, {backend::loopback_factory()}).value());
 };
 
 TEST_F(BeginInLane, ItIsDoneAtOnceWhereTheLaneIsFree) {

@@ -193,7 +193,7 @@ Status AgentCore::lapse(std::string_view name, const std::function<Status()>& en
 
 Status AgentCore::start() {
   const Result<std::shared_ptr<identity::Authenticator>> own = identity();
-  // What is wrong with it, opening the agent tells.
+  // The agent tells what is wrong with its identity when it opens.
   HAWSER_TRY_ASSIGN(hawser::Agent agent, agent::inner::open_with_identity(options_, own ? *own : nullptr));
   if (config_.progress_thread) {
     HAWSER_TRY_ASSIGN(Driver driver, Driver::start());

@@ -22,7 +22,7 @@ namespace compat {
 
 class IdentityDesk {
  public:
-  /// Of the agent `name`. Errors: those of tls::Credentials.
+  /// `name` is the agent that it speaks for. Errors: those of tls::Credentials.
   static Result<std::unique_ptr<IdentityDesk>> open(std::string name,
                                                     std::shared_ptr<identity::Authenticator> authenticator);
 

@@ -94,9 +94,10 @@ class Authenticator {
   std::string refused_ HAWSER_GUARDED_BY(mutex_);               ///< The last list that was not taken.
   std::uint64_t renewals_ HAWSER_GUARDED_BY(mutex_) = 0;
   Instant look_at_ HAWSER_GUARDED_BY(mutex_) = Instant::min();
-  bool is_warned_ HAWSER_GUARDED_BY(mutex_) = false;  ///< Of an own certificate that ends soon.
-  bool has_failed_ HAWSER_GUARDED_BY(mutex_) =
-      false;  ///< What is in the files could not be used: it may be valid later.
+  /// The log has said that the agent's own certificate ends soon.
+  bool is_warned_ HAWSER_GUARDED_BY(mutex_) = false;
+  /// The files could not be used when they were read last. They may be valid later.
+  bool has_failed_ HAWSER_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace hawser::identity

@@ -169,7 +169,8 @@ void Mailbox::start(Send& send, Instant deadline, Instant now) {
   carrier_.serve(*session, now);
 }
 
-/// A user's message that nothing stands before. Whoever began it need not turn the lane then.
+/// Sends a user's message within the call, if nothing waits to be said to the peer before it. True: it is said, and its
+/// caller need not turn the lane.
 bool Mailbox::goes_at_once(agent::Session& session, Desk& desk, Send& send) {
   if (send.listener != nullptr || !desk.is_silent() || !carrier_.has_path(session)) return false;
   return announce(session, desk, send) == Sent::kYes;

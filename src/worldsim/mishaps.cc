@@ -117,7 +117,7 @@ Actor* Mishaps::find(Moment moment) {
   return moment == Moment::kDecide ? there.front() : there[rng_.below(there.size())];  // The first one leads.
 }
 
-/// Of a sparse world a neighbour: others have no connection.
+/// In a sparse world it gives a neighbour, because ranks have connections with their neighbours only.
 Actor* Mishaps::other_than(const Actor& actor) {
   std::vector<Actor*> others;
   for (const auto& each : stage_.actors()) {

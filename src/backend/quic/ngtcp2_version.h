@@ -60,7 +60,8 @@ inline bool stands_still(const ConnectionFigures& figures) {
   return figures.bytes_in_flight > 0 && figures.loss_detection_timer == UINT64_MAX;
 }
 
-/// Of what reading a packet may answer. See Connection::is_still_to_count.
+/// ngtcp2 gives this error for a packet that uses a window which it told and has not counted yet. See
+/// Connection::is_still_to_count.
 inline bool counts_windows_late(int error) { return error == NGTCP2_ERR_FLOW_CONTROL; }
 
 /// Of ngtcp2_settings or ngtcp2_pkt_hd. A connection copies it when it is made.

@@ -24,6 +24,19 @@ class ShmPair : public ::testing::Test {
   TestHost b_{"bob", folder_.path()};
 };
 
+Options small_ring() {
+  Options options;
+  options.ring_bytes = 4096;
+  return options;
+}
+
+/// Sends until the ring is full. How many messages it took.
+std::size_t fill(Path& path) {
+  std::size_t count = 0;
+  while (path.send(Priority::kBulk, bytes_of("message"), {})) ++count;
+  return count;
+}
+
 std::vector<std::byte> pattern(std::size_t size, unsigned seed = 1) {
   std::vector<std::byte> bytes(size);
   base::Rng rng(seed);
@@ -356,12 +369,9 @@ TEST_F(ShmPair, SleepersAreWoken) {
 }
 
 TEST_F(ShmPair, RefusedSenderIsWokenByRoom) {
-  Options options;
-  options.ring_bytes = 4096;
-  TestHost c{"carol", folder_.path(), options};
+  TestHost c{"carol", folder_.path(), small_ring()};
   Path* path = connect(c, b_);
-  std::size_t count = 0;
-  while (path->send(Priority::kBulk, bytes_of("message"), {})) ++count;
+  const std::size_t count = fill(*path);
   EXPECT_EQ(count, 64u);
   ASSERT_TRUE(turn_until({&c}, [&] { return c.port().prepare_sleep(); }));
   pollfd watched{c.port().wait_fd(), POLLIN, 0};
@@ -373,12 +383,9 @@ TEST_F(ShmPair, RefusedSenderIsWokenByRoom) {
 }
 
 TEST_F(ShmPair, ARefusedSenderThatDoesNotSleepSeesTheRoom) {
-  Options options;
-  options.ring_bytes = 4096;
-  TestHost c{"carol", folder_.path(), options};
+  TestHost c{"carol", folder_.path(), small_ring()};
   Path* path = connect(c, b_);
-  std::size_t count = 0;
-  while (path->send(Priority::kBulk, bytes_of("message"), {})) ++count;
+  const std::size_t count = fill(*path);
   const auto turn = [&] { return c.port().turn(Clock::steady().now(), {}); };
   static_cast<void>(turn());
   EXPECT_EQ(turn(), 0u) << "there is no room yet";

@@ -60,9 +60,9 @@ enum class Need : std::uint8_t {
 Status under_lane_lightly(const Agent& agent, std::string_view what, const std::function<Need(Instant now)>& call,
                           bool waits = false);
 /// As under_lane_lightly, for a call that only begins something. If the lock is free, this thread runs `call`. If
-/// another thread holds it, and a driver runs the lane, this thread leaves what `later` makes to the driver and returns:
-/// the driver runs it soon, before all calls that come by this door afterwards. If the driver has kLeftOverMax of them
-/// to run, this thread waits for the lock.
+/// another thread holds it, and a driver runs the lane, this thread leaves to the driver what `later` makes, and
+/// returns. The driver runs it soon, before all calls that come by this door afterwards. If the driver has kLeftOverMax
+/// of them to run, this thread waits for the lock.
 Status begin_in_lane(const Agent& agent, std::string_view what, const std::function<Need(Instant now)>& call,
                      const std::function<Beginning()>& later);
 /// Makes progress, or waits for the driver to, until `reached` or the deadline. See Lane::wait_until.

@@ -72,7 +72,8 @@ class Program {
   std::string put(const Words& words);
   std::string see(const Words& words);
   std::string count(const Words& words);
-  /// The tests' order of things goes over pipes, which sanitizers cannot follow; the lane's lock they can.
+  /// The tests' order of things goes over pipes, which sanitizers cannot follow; the lane's lock they can. So whoever
+  /// touches memory that peers write does this before and after.
   void order_with_lane() { (void)agent_->counters(); }
   std::string explain();
   std::string make_plan(const Words& words);
@@ -167,6 +168,7 @@ std::string Program::see(const Words& words) {
   const auto value = static_cast<std::byte>(std::stoi(words.at(2)));
   const std::span<std::byte> bytes = memory_.at(words.at(1)).bytes;
   const auto wrong = std::ranges::find_if(bytes, [&](std::byte byte) { return byte != value; });
+  order_with_lane();
   if (wrong == bytes.end()) return "yes";
   return "byte " + std::to_string(wrong - bytes.begin()) + " is " + std::to_string(static_cast<int>(*wrong));
 }
@@ -174,7 +176,9 @@ std::string Program::see(const Words& words) {
 std::string Program::count(const Words& words) {
   order_with_lane();
   const auto value = static_cast<std::byte>(std::stoi(words.at(2)));
-  return std::to_string(std::ranges::count(memory_.at(words.at(1)).bytes, value));
+  const auto found = std::ranges::count(memory_.at(words.at(1)).bytes, value);
+  order_with_lane();
+  return std::to_string(found);
 }
 
 std::string Program::make_plan(const Words& words) {

@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "backend/shm/port.h"
@@ -290,117 +291,45 @@ std::uint64_t ShmPath::work_foreign(Job& job, const ShmBinding& target, std::uin
 }
 
 bool ShmPath::send(wire::Link, std::span<const std::byte> head, std::span<const std::byte> body) {
-  if (stage_ != Stage::kUp || has_outbox()) return false;
+  if (stage_ != Stage::kUp || rings_.has_outbox()) return false;
   port_.make_hot(*this);  // an answer is likely
   port_.note_message();
-  const bool sent =
-      head.size() + body.size() <= part_max() ? put(RecordKind::kMessage, head, body) : send_in_parts(head, body);
+  const bool sent = note_put(rings_.send(head, body));
   if (sent) ++counts_.messages_out;
+  if (rings_.has_outbox()) port_.note_outbox(*this);
   return sent;
 }
 
-/// As many parts as there is room for now; the rest is copied to the outbox. False: there was no room for the first.
-bool ShmPath::send_in_parts(std::span<const std::byte> head, std::span<const std::byte> body) {
-  bool has_begun = false;
-  while (!head.empty() || !body.empty()) {
-    const auto first = head.first(std::min(head.size(), part_max()));
-    const auto second = body.first(std::min(body.size(), part_max() - first.size()));
-    const bool is_last = first.size() + second.size() == head.size() + body.size();
-    if (!put(is_last ? RecordKind::kLast : RecordKind::kFragment, first, second)) break;
-    if (!has_begun) parts_sent_.begin(first, second, producer_.known_read());
-    if (is_last) parts_sent_.finish(producer_.position());
-    has_begun = true;
-    head = head.subspan(first.size());
-    body = body.subspan(second.size());
+/// True: it is done.
+bool ShmPath::note_put(Put result) {
+  if (result == Put::kCorrupt) {
+    end(Status(Code::kCorrupt, "the peer's ring claims to be read beyond its end"));
+    return false;
   }
-  if (!has_begun || stage_ != Stage::kUp || (head.empty() && body.empty())) return has_begun;
-  outbox_.assign(reinterpret_cast<const char*>(head.data()), head.size());
-  outbox_.append(reinterpret_cast<const char*>(body.data()), body.size());
-  outbox_sent_ = 0;
-  port_.note_outbox(*this);
-  return true;
-}
-
-bool ShmPath::each_untaken(const SeeMessage& see) const {
-  if (!link_) return true;
-  parts_sent_.each_behind(producer_.given_back(), see);
-  return producer_.each_unread(see);
-}
-
-bool ShmPath::put(RecordKind kind, std::span<const std::byte> head, std::span<const std::byte> body) {
-  switch (producer_.put(kind, head, body)) {
-    case Put::kDone:
-      refused_size_ = 0;
-      if (!is_unread_ && detector_) note_unread();
-      if (producer_.must_ring()) static_cast<void>(::eventfd_write(peer_door_.get(), 1));
-      return true;
-    case Put::kFull:
-      refused_size_ = static_cast<std::uint32_t>(std::max<std::size_t>(head.size() + body.size(), 1));
-      port_.note_blocked(*this);
-      return false;
-    case Put::kCorrupt:
-      end(Status(Code::kCorrupt, "the peer's ring claims to be read beyond its end"));
-      return false;
+  if (rings_.has_refused()) port_.note_blocked(*this);
+  if (result == Put::kDone && heartbeat_.is_on() && !heartbeat_.is_unread()) {
+    heartbeat_.note_unread(port_.now());
+    port_.heartbeat_at(heartbeat_.next());
   }
-  return false;
+  return result == Put::kDone;
 }
 
-bool ShmPath::flush_outbox() {
-  while (stage_ == Stage::kUp && has_outbox()) {
-    const std::size_t size = std::min(part_max(), outbox_.size() - outbox_sent_);
-    const bool is_last = outbox_sent_ + size == outbox_.size();
-    const auto part = std::as_bytes(std::span<const char>(outbox_.data() + outbox_sent_, size));
-    if (!put(is_last ? RecordKind::kLast : RecordKind::kFragment, part, {})) return false;
-    outbox_sent_ += size;
-    if (is_last) parts_sent_.finish(producer_.position());
-    if (is_last) outbox_.clear();
-  }
-  return true;
-}
+bool ShmPath::each_untaken(const SeeMessage& see) const { return !link_ || rings_.each_untaken(see); }
 
-bool ShmPath::await_room() { return stage_ != Stage::kUp || producer_.await_room(refused_size_); }
-
-bool ShmPath::take_room() {
-  if (stage_ == Stage::kUp && !producer_.has_room(refused_size_)) return false;
-  refused_size_ = 0;
-  return true;
-}
+bool ShmPath::flush_outbox() { return stage_ != Stage::kUp || note_put(rings_.flush()); }
 
 void ShmPath::ring_own_door() { static_cast<void>(::eventfd_write(my_door_.get(), 1)); }
 
-void ShmPath::give_back() {
-  if (takes_ && consumer_.give_back()) static_cast<void>(::eventfd_write(peer_door_.get(), 1));
-}
-
 std::size_t ShmPath::receive(std::span<PortEvent> out, Inbox& inbox) {
   std::size_t count = 0;
-  give_back();
-  if (std::exchange(is_assembled_, false)) assembled_ = 0;
-  while (count < std::min(out.size(), kBurst) && !is_assembled_ && is_readable()) {
-    Record record;
-    const Got got = consumer_.next(&record);
-    if (got == Got::kNone) break;
-    if (got == Got::kCorrupt || !fits_assembly(record)) {
+  rings_.begin_taking();
+  while (count < std::min(out.size(), kBurst) && has_read_stage()) {
+    std::span<const std::byte> bytes;
+    const MessageRings::Took took = rings_.take(inbox, &bytes);
+    if (took == MessageRings::Took::kNothing) break;
+    if (took == MessageRings::Took::kCorrupt) {
       end(Status(Code::kCorrupt, "the peer's ring holds no valid record"));
-      is_ring_broken_ = true;
       break;
-    }
-    const bool is_part = record.kind != RecordKind::kMessage;
-    if (is_part && count != 0) break;  // Parts are given back at once, and what was given out now is not yet.
-    std::byte* at = is_part ? assembly_.get() + assembled_ : inbox.take(record.size);
-    if (at == nullptr) break;
-    // A peer that left may write on for ever; what it sent before fits into the ring.
-    if (stage_ == Stage::kDraining && --drain_left_ == 0) is_ring_broken_ = true;
-    consumer_.take(record, at);
-    std::span<const std::byte> bytes(at, record.size);
-    if (is_part) {
-      assembled_ += record.size;
-      if (record.kind == RecordKind::kFragment) {
-        give_back();  // So that the next part comes in while this one is copied out.
-        continue;
-      }
-      is_assembled_ = true;
-      bytes = {assembly_.get(), assembled_};
     }
     PortEvent& event = out[count++];
     event = {};
@@ -413,11 +342,53 @@ std::size_t ShmPath::receive(std::span<PortEvent> out, Inbox& inbox) {
   return count;
 }
 
-/// Whether `record` may come now: a part that does not make its message too long, or a message that is alone.
-bool ShmPath::fits_assembly(const Record& record) {
-  if (record.kind == RecordKind::kMessage) return assembled_ == 0;
-  if (assembly_ == nullptr) assembly_ = std::make_unique_for_overwrite<std::byte[]>(kAssemblyMax);
-  return assembled_ + record.size <= kAssemblyMax;
+// ---- Heartbeats.
+
+void ShmPath::begin_heartbeats() {
+  const auto& context = port_.shared().context;
+  if (!peer_.driven || context.heartbeat <= Duration::zero()) return;
+  heartbeat_.begin(context.heartbeat, context.peer_timeout, port_.now());
+  port_.heartbeat_at(heartbeat_.next());
+}
+
+void ShmPath::set_awaited(bool awaited, Instant now) {
+  heartbeat_.set_awaited(awaited, now);
+  if (heartbeat_.is_on() && stage_ == Stage::kUp) port_.heartbeat_at(heartbeat_.next());
+}
+
+void ShmPath::answer_heartbeat() {
+  if (stage_ == Stage::kUp && heartbeat_.answer(port_.now())) note_silence(PortEvent::Kind::kPathHeard, {});
+}
+
+void ShmPath::note_silence(PortEvent::Kind kind, Status status) {
+  PortEvent event;
+  event.kind = kind;
+  event.path = this;
+  event.status = std::move(status);
+  port_.push(std::move(event));
+}
+
+/// No proof of death, and so no kDisconnected.
+Status ShmPath::silence(Duration silent, Scope scope) const {
+  const auto silent_ms = std::chrono::duration_cast<std::chrono::milliseconds>(silent).count();
+  return Status(Code::kTimedOut, base::format("{} has been silent for {} ms", peer_.name, silent_ms))
+      .with_scope(scope)
+      .with_peer(peer_.name)
+      .with_advice(
+          "its process is stopped or overloaded; AgentOptions::peer_timeout of this agent says how long "
+          "silence may last");
+}
+
+void ShmPath::watch_peer(Instant now) {
+  if (next_heartbeat() > now) return;
+  const Heartbeat::Look seen = heartbeat_.look(counts_.messages_in, rings_.is_drained(), now);
+  if (seen.is_heard_again) note_silence(PortEvent::Kind::kPathHeard, {});
+  if (seen.verdict == Heartbeat::Verdict::kNothing) return;
+  if (seen.verdict == Heartbeat::Verdict::kFailed) return end(silence(seen.silent, Scope::kPeer));
+  static_cast<void>(::eventfd_write(peer_door_.get(), 1));
+  if (seen.verdict == Heartbeat::Verdict::kSuspect) {
+    note_silence(PortEvent::Kind::kPathSilent, silence(seen.silent, Scope::kPath));
+  }
 }
 
 PathCounters ShmPath::counters() const {

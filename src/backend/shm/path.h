@@ -27,14 +27,15 @@
 #include "backend/shm/file_maps.h"
 #include "backend/shm/fork_list.h"
 #include "backend/shm/gate.h"
+#include "backend/shm/heartbeat.h"
+#include "backend/shm/inbox.h"
 #include "backend/shm/link.h"
+#include "backend/shm/message_rings.h"
 #include "backend/shm/packet.h"
-#include "backend/shm/parts_sent.h"
 #include "backend/shm/pin.h"
 #include "backend/shm/place.h"
 #include "backend/shm/stage.h"
 #include "backend/shm/views.h"
-#include "proto/detector.h"
 
 namespace hawser::backend::shm {
 
@@ -45,16 +46,6 @@ struct Watch {
   enum class Kind : std::uint8_t { kListener, kVisitor, kSocket, kProcess, kDoor };
   Kind kind = Kind::kListener;
   void* owner = nullptr;
-};
-
-/// Memory for the messages of one Port::poll.
-struct Inbox {
-  std::span<std::byte> buffer;
-  std::size_t used = 0;
-  std::byte* take(std::size_t size) {
-    if (size > buffer.size() - used) return nullptr;
-    return buffer.data() + std::exchange(used, used + size);
-  }
 };
 
 class ShmPath final : public Path {
@@ -75,7 +66,7 @@ class ShmPath final : public Path {
   bool fetch(std::uint64_t address, std::span<std::byte> into) override;
   bool send(wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body) override;
   bool each_untaken(const SeeMessage& see) const override;
-  void stop_taking() override { takes_ = false; }
+  void stop_taking() override { rings_.stop_taking(); }
   void cancel(std::uint64_t transfer) override;
   void give_up(const Status& why) override { end(why); }
   void set_awaited(bool awaited, Instant now) override;
@@ -98,31 +89,29 @@ class ShmPath final : public Path {
   void on_socket(std::uint32_t events);
   void on_process_end();
 
-  // heartbeat.cc
   /// The peer rang: it may ask whether this process runs.
   void answer_heartbeat();
   /// Asks the peer when that is due, and ends the path when it did not answer for too long.
   void watch_peer(Instant now);
-  Instant next_heartbeat() const;
+  Instant next_heartbeat() const { return stage_ == Stage::kUp ? heartbeat_.next() : Instant::max(); }
   /// Asks an idle peer now if that is due soon. True: watch_peer has something to do.
-  bool hasten_heartbeat(Instant now) { return detector_ && stage_ == Stage::kUp && detector_->hasten(now); }
+  bool hasten_heartbeat(Instant now) { return stage_ == Stage::kUp && heartbeat_.hasten(now); }
 
   /// Works on a job of this path; ends it when it is finished. Returns what it cost of `limit`.
   std::uint64_t work(Job& job, const TurnBudget& budget, std::uint64_t limit);
   /// Sends what is left of a message in parts. False: there is no room now.
   bool flush_outbox();
-  bool has_outbox() const { return !outbox_.empty(); }
   std::size_t receive(std::span<PortEvent> out, Inbox& inbox);
-  bool has_message() const { return is_readable() && consumer_.ready(); }
-  bool arm() { return !is_readable() || consumer_.arm(); }
+  bool has_message() const { return has_read_stage() && rings_.ready(); }
+  bool arm() { return !has_read_stage() || rings_.arm(); }
   /// The agent has dealt with all messages that receive() gave out: the peer may know, and write over them.
-  void give_back();
-  bool holds_taken() const { return takes_ && consumer_.holds_taken(); }
+  void give_back() { rings_.give_back(); }
+  bool holds_taken() const { return rings_.holds_taken(); }
   /// Before sleeping: false when the send that was refused would be taken now.
-  bool await_room();
-  bool has_refused() const { return refused_size_ != 0; }
+  bool await_room() { return stage_ != Stage::kUp || rings_.await_room(); }
+  bool has_refused() const { return rings_.has_refused(); }
   /// The send that was refused would be taken now. True once: then nothing has been refused.
-  bool take_room();
+  bool take_room() { return stage_ != Stage::kUp || rings_.take_room(); }
   void ring_own_door();
 
   /// Ends all chunks; then what the peer sent before is read; then the path is down. Tells the peer.
@@ -141,9 +130,7 @@ class ShmPath final : public Path {
 
  private:
   class Pin;
-  bool is_readable() const {
-    return (stage_ == Stage::kUp || stage_ == Stage::kDraining) && takes_ && !is_ring_broken_;
-  }
+  bool has_read_stage() const { return stage_ == Stage::kUp || stage_ == Stage::kDraining; }
 
   // session.cc
   Status greet();
@@ -165,12 +152,9 @@ class ShmPath final : public Path {
   void close_socket();
   void learn_peer(const wire::Hello& hello);
 
-  // heartbeat.cc
   void begin_heartbeats();
-  bool was_heard();
-  void note_heard(Instant now);
   void note_silence(PortEvent::Kind kind, Status status);
-  void note_unread();
+  Status silence(Duration silent, Scope scope) const;
 
   // path.cc
   std::uint32_t copy_at_once(std::span<const Chunk> chunks, std::uint64_t bytes_max, std::uint64_t& left);
@@ -184,10 +168,7 @@ class ShmPath final : public Path {
   Status move_ends(const ShmBinding& target, const Chunk& chunk);
   Status left_process() const;
   void count_chunk(const Chunk& chunk);
-  bool send_in_parts(std::span<const std::byte> head, std::span<const std::byte> body);
-  std::size_t part_max() const { return std::min<std::size_t>(kPartMax, producer_.record_max()); }
-  bool fits_assembly(const Record& record);
-  bool put(RecordKind kind, std::span<const std::byte> head, std::span<const std::byte> body);
+  bool note_put(Put result);
   Status named(Status status) const;
 
   static constexpr std::uint32_t kJobsMax = 64;            ///< Chunks taken and not ended.
@@ -198,10 +179,7 @@ class ShmPath final : public Path {
   static constexpr std::uint64_t kQuietStreamStep = 256 * 1024;  ///< Each step costs 0.2 us beside its copy.
   static constexpr std::uint64_t kCachedStep = 256 * 1024;
   static constexpr std::uint32_t kAskedMax = 16;  ///< Region requests without an answer yet.
-  /// Bytes of one part: while the peer copies it out, the next one is copied in.
-  static constexpr std::size_t kPartMax = 16 * 1024;
-  static constexpr std::size_t kAssemblyMax = kMessageMax + 1024;
-  static constexpr std::size_t kBurst = 32;  ///< Messages of one path in one poll.
+  static constexpr std::size_t kBurst = 32;       ///< Messages of one path in one poll.
 
   ShmPort& port_;
   Stage stage_ = Stage::kConnecting;
@@ -213,22 +191,9 @@ class ShmPath final : public Path {
   // Hot: what submit and send touch.
   std::uint32_t job_count_ = 0;
   Link link_;
-  Link::Producer producer_;
-  Link::Consumer consumer_;
+  MessageRings rings_;
   PathCounters counts_;
   Views views_;  ///< Begun only where the peer looks at their pins. They lie in the link.
-
-  // Messages in parts.
-  std::string outbox_;
-  std::size_t outbox_sent_ = 0;
-  PartsSent parts_sent_;
-  std::uint32_t refused_size_ = 0;         ///< How many bytes the record has that found no room; 0: there is none.
-  std::unique_ptr<std::byte[]> assembly_;  ///< Of kAssemblyMax bytes, once a message came in parts.
-  std::size_t assembled_ = 0;              ///< Bytes of the parts so far; of a whole message until the next receive().
-  bool is_assembled_ = false;
-  bool is_ring_broken_ = false;   ///< Not read any more.
-  bool takes_ = true;             ///< See Path::stop_taking.
-  std::uint64_t drain_left_ = 0;  ///< Records still read from a peer that left.
 
   // Session.
   std::string socket_path_;
@@ -250,12 +215,7 @@ class ShmPath final : public Path {
   Status cross_status_;
   Status end_status_;
   std::optional<Bye> bye_;
-  std::optional<proto::Detector> detector_;  ///< Of a driven peer whose path is up.
-  std::uint64_t last_ping_ = 0;              ///< 0: none waits for its answer.
-  std::uint64_t heard_in_ = 0;               ///< Messages that had come when it was heard last.
-  bool is_awaited_ = false;                  ///< See Path::set_awaited.
-  bool is_unread_ = false;                   ///< A record was put since the detector last asked.
-  bool is_silent_ = false;                   ///< The agent was told so.
+  Heartbeat heartbeat_{link_};
   Watch socket_watch_{Watch::Kind::kSocket, this};
   Watch process_watch_{Watch::Kind::kProcess, this};
   Watch door_watch_{Watch::Kind::kDoor, this};

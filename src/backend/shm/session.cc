@@ -214,8 +214,7 @@ void ShmPath::on_accept(Packet& packet, const Accept& message) {
 void ShmPath::come_up() {
   stage_ = step(stage_, StageEvent::kGreeted).next;
   deadline_ = Instant::max();
-  producer_ = link_.producer();
-  consumer_ = link_.consumer();
+  rings_.begin(link_, peer_door_.get());
   ++counts_.epochs;
   PortEvent event;
   event.kind = PortEvent::Kind::kPathUp;
@@ -305,8 +304,8 @@ void ShmPath::end(Status why) {
   end_status_ = named(std::move(why));
   stage_ = taken.next;
   views_.end_all();  // Before the peer hears that nobody here is in its memory any more.
-  drain_left_ = link_.line_count();
-  outbox_.clear();
+  rings_.drain();
+  rings_.drop_outbox();
   end_jobs(end_status_);
   if (socket_ && !is_peer_quiet_) {
     Bye bye{end_status_.code(), port_.is_closing(), std::string(end_status_.message())};

@@ -95,6 +95,17 @@ TEST(Copy, LargeCachedPiecesAreExactHoweverTheyLie) {
   }
 }
 
+TEST(Copy, CachedCopiesAreExactAtEverySizeAndWhereTheCLibraryIsSlow) {
+  const std::vector<std::byte> source = random_bytes(3 * 4096);
+  for (const std::size_t at : {0u, 1u, 8u, 15u, 4095u}) {
+    for (const std::size_t size : {0u, 1u, 63u, 64u, 65u, 1'023u, 1'024u, 2'048u, 4'096u, 5'000u}) {
+      std::vector<std::byte> target(source.size() + 200, kGuard);
+      copy_cached(target.data() + at, source.data(), size);
+      expect_copied(target, at, source.data(), size);
+    }
+  }
+}
+
 TEST(Copy, KernelsAreFoundByName) {
   ASSERT_FALSE(all_kernels().empty());
   EXPECT_EQ(all_kernels().front(), &kernels());

@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
+#include "base/copy.h"
 #include "base/format.h"
 #include "base/planted.h"
 
@@ -74,7 +75,7 @@ bool MessageRing::push(std::span<const std::byte> head, std::span<const std::byt
   std::byte* to = bytes_.get() + back_;
   base::store_little_endian(to, static_cast<std::uint32_t>(size));
   if (!head.empty()) std::memcpy(to + kPrefix, head.data(), head.size());
-  if (!body.empty()) std::memcpy(to + kPrefix + head.size(), body.data(), body.size());
+  if (!body.empty()) base::copy_cached(to + kPrefix + head.size(), body.data(), body.size());
   if (ahead_++ == 0) cursor_ = back_;
   ++count_;
   back_ += record;

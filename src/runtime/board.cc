@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <utility>
 
+#include "base/copy.h"
 #include "base/planted.h"
 
 namespace hawser::runtime {
@@ -86,7 +86,7 @@ void Board::publish(std::uint64_t turn, std::uint64_t number, std::uint64_t dige
 }
 
 void Board::write(std::uint64_t turn, const Entry& entry) {
-  if (!entry.bytes.empty()) std::memcpy(room(turn).data(), entry.bytes.data(), entry.bytes.size());
+  if (!entry.bytes.empty()) base::copy_cached(room(turn).data(), entry.bytes.data(), entry.bytes.size());
   publish(turn, entry.number, entry.digest, entry.bytes.size());
 }
 

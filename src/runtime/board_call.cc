@@ -1,7 +1,8 @@
 #include "runtime/board_call.h"
 
-#include <cstring>
 #include <utility>
+
+#include "base/copy.h"
 
 namespace hawser::runtime {
 
@@ -60,7 +61,7 @@ void BoardCall::take_result() {
   switch (call_.operation) {
     case schedule::Operation::kBroadcast:
       if (call_.rank != call_.root && call_.count > 0) {
-        std::memcpy(buffers_.output, all[call_.root].data(), all[call_.root].size());
+        base::copy_cached(buffers_.output, all[call_.root].data(), all[call_.root].size());
       }
       break;
     case schedule::Operation::kReduce:
@@ -72,7 +73,7 @@ void BoardCall::take_result() {
     case schedule::Operation::kAllGather: {
       std::byte* to = buffers_.output;
       for (const std::span<const std::byte> each : all) {
-        if (!each.empty()) std::memcpy(to, each.data(), each.size());
+        if (!each.empty()) base::copy_cached(to, each.data(), each.size());
         if (!each.empty()) to += each.size();
       }
       break;

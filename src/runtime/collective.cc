@@ -218,7 +218,7 @@ void Collective::stage(Board& board, std::uint64_t turn, schedule::AllCounts cou
   if (overlaps()) {  // The first pieces of the result would change later ones of the input.
     const std::uint64_t bytes = schedule::input_count(call) * call.element_bytes;
     if (!take_scratch(bytes, now)) return;
-    std::memcpy(scratch_.get(), elements.input, bytes);
+    base::copy_cached(scratch_.get(), elements.input, bytes);
     buffers.input = scratch_.get();
   }
   staged_call_ = std::make_unique<StagedCall>(board, call, std::move(counts), std::move(buffers), turn, number, digest);

@@ -1,10 +1,10 @@
 #include "runtime/collective_maker.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <utility>
 
+#include "base/copy.h"
 #include "base/shown.h"
 #include "base/try.h"
 #include "reduce/compressor.h"
@@ -177,7 +177,7 @@ CollectiveMaker::Made CollectiveMaker::make_together(std::span<const Tensor> ten
   const auto all = std::make_shared<std::vector<std::byte>>(call.call.count * bytes);
   std::byte* at = all->data();
   for (const Tensor& tensor : tensors) {
-    if (tensor.count > 0) std::memcpy(at, tensor.data, tensor.count * bytes);
+    if (tensor.count > 0) base::copy_cached(at, tensor.data, tensor.count * bytes);
     at += tensor.count * bytes;
   }
   call.call.has_input_in_output = true;
@@ -191,7 +191,7 @@ CollectiveMaker::Made CollectiveMaker::make_together(std::span<const Tensor> ten
     }
     const std::byte* from = all->data();
     for (const Tensor& tensor : own) {
-      if (tensor.count > 0) std::memcpy(tensor.data, from, tensor.count * bytes);
+      if (tensor.count > 0) base::copy_cached(tensor.data, from, tensor.count * bytes);
       from += tensor.count * bytes;
     }
     return {};

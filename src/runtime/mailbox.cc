@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <new>
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/copy.h"
 #include "base/planted.h"
 
 namespace hawser::runtime {
@@ -54,16 +54,12 @@ bool may_come(const wire::RuntimeMessage& message, Priority priority) {
   }
 }
 
-void copy(std::byte* to, const std::byte* from, std::size_t size) {
-  if (size != 0) std::memcpy(to, from, size);
-}
-
 /// `from` is what the message has from `offset` on.
 void put(const Receive& receive, std::uint64_t offset, std::span<const std::byte> from) {
   while (!from.empty()) {
     const std::span<std::byte> into = receive.run(offset);
     const std::size_t size = std::min(into.size(), from.size());
-    std::memcpy(into.data(), from.data(), size);
+    base::copy_cached(into.data(), from.data(), size);
     offset += size;
     from = from.subspan(size);
   }
@@ -72,7 +68,7 @@ void put(const Receive& receive, std::uint64_t offset, std::span<const std::byte
 /// The message's bytes from `offset` on, as many as there is room for.
 void take(const Send& send, std::uint64_t offset, std::span<std::byte> into) {
   if (send.pieces != nullptr) return send.pieces->gather(offset, into);
-  copy(into.data(), send.data + offset, into.size());
+  base::copy_cached(into.data(), send.data + offset, into.size());
 }
 
 /// All of the message.
@@ -635,7 +631,7 @@ Status Mailbox::on_eager(agent::Session& session, Priority priority, const wire:
   arrived->envelope = message.envelope;
   arrived->priority = priority;
   arrived->bytes = std::make_unique_for_overwrite<std::byte[]>(message.body.size());
-  copy(arrived->bytes.get(), message.body.data(), message.body.size());
+  base::copy_cached(arrived->bytes.get(), message.body.data(), message.body.size());
   its.kept_bytes += message.body.size();
   ++its.kept_messages;
   keep(std::move(arrived));

@@ -1,7 +1,8 @@
 #include "runtime/pieces.h"
 
 #include <algorithm>
-#include <cstring>
+
+#include "base/copy.h"
 
 namespace hawser::runtime {
 
@@ -22,7 +23,7 @@ void Pieces::gather(std::uint64_t offset, std::span<std::byte> into) const {
   while (!into.empty()) {
     const std::span<const std::byte> from = run(offset);
     const std::size_t size = std::min(from.size(), into.size());
-    std::memcpy(into.data(), from.data(), size);
+    base::copy_cached(into.data(), from.data(), size);
     offset += size;
     into = into.subspan(size);
   }

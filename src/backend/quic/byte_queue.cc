@@ -1,10 +1,10 @@
 #include "backend/quic/byte_queue.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/check.h"
+#include "base/copy.h"
 #include "base/planted.h"
 
 namespace hawser::backend::quic {
@@ -17,7 +17,7 @@ void ByteQueue::append(std::span<const std::byte> bytes) {
                                           : std::make_unique_for_overwrite<std::byte[]>(kChunk));
     }
     const std::size_t count = std::min(bytes.size(), kChunk - end);
-    std::memcpy(chunks_.back().get() + end, bytes.data(), count);
+    base::copy_cached(chunks_.back().get() + end, bytes.data(), count);
     size_ += count;
     bytes = bytes.subspan(count);
   }
@@ -58,7 +58,7 @@ std::size_t ByteQueue::take(std::span<const iovec> parts) {
     for (std::size_t at = 0; at < part.iov_len && size_ > 0;) {
       const std::span<const std::byte> next = from(0);
       const std::size_t count = std::min(next.size(), part.iov_len - at);
-      std::memcpy(static_cast<std::byte*>(part.iov_base) + at, next.data(), count);
+      base::copy_cached(static_cast<std::byte*>(part.iov_base) + at, next.data(), count);
       drop(count);
       at += count;
       total += count;

@@ -8,7 +8,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
+
+#include "base/copy.h"
 
 namespace hawser::backend::shm {
 
@@ -25,10 +26,10 @@ struct Atomics {
   /// Bytes into words, from the byte `offset` on, and back. Only an acquired header makes them visible; a hostile peer
   /// that writes meanwhile spoils its own message.
   static void copy_in(Word* words, std::size_t offset, const std::byte* from, std::size_t size) {
-    std::memcpy(reinterpret_cast<std::byte*>(words) + offset, from, size);
+    base::kernels().cached({reinterpret_cast<std::byte*>(words) + offset, from, size}, {.read_elsewhere = true});
   }
   static void copy_out(const Word* words, std::size_t offset, std::byte* to, std::size_t size) {
-    std::memcpy(to, reinterpret_cast<const std::byte*>(words) + offset, size);
+    base::copy_cached(to, reinterpret_cast<const std::byte*>(words) + offset, size);
   }
 };
 

@@ -5,8 +5,7 @@
 //
 // Nothing that the peer writes is trusted: it can spoil its own messages and end its path, nothing else.
 //
-// Thread rule: confined to the lane. Lifetime: borrows the link, and the descriptor of the peer's doorbell, from begin()
-// on.
+// Thread rule: confined to the lane. Lifetime: from begin() on it borrows the link and the descriptor of the doorbell.
 
 #include <algorithm>
 #include <cstddef>

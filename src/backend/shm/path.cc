@@ -342,6 +342,55 @@ std::size_t ShmPath::receive(std::span<PortEvent> out, Inbox& inbox) {
   return count;
 }
 
+// ---- Regions.
+
+Result<Binding*> ShmPath::bind(const RemoteRegionRef& region) {
+  Result<ShmBinding*> found = regions_.bind(region, stage_ == Stage::kUp ? cross_status_ : Status());
+  if (!found) return named(found.error());
+  ask_regions();
+  return *found;
+}
+
+void ShmPath::unbind(std::uint32_t index, std::uint32_t generation) {
+  port_.unmap_later(regions_.forget(index, generation));
+}
+
+void ShmPath::ask_regions() {
+  if (stage_ != Stage::kUp) return;
+  regions_.ask([this](std::span<const std::byte> bytes) { return send_packet(socket_.get(), bytes, {}); });
+}
+
+void ShmPath::on_bound(Packet& packet, const Bound& message) {
+  const Result<ShmBinding*> answered = regions_.take(packet, message, {gates_, cross_status_});
+  if (!answered) return end(answered.error());
+  ask_regions();
+  ShmBinding* const binding = *answered;
+  if (binding == nullptr) return;
+  if (!binding->status.ok()) binding->status = named(binding->status);
+  for (Job& job : waiting_) {
+    if (job.chunk.target != binding) continue;
+    base::IntrusiveList<Job, &Job::hook>::erase(job);
+    port_.queue().schedule(job);
+  }
+}
+
+void ShmPath::on_bind(const Bind& message) {
+  server_.answer(message, {peer_.incarnation, knows_ends_});
+  send_reply();
+}
+
+/// Sends the waiting answer; while it does not go out, the socket is watched for room and not read.
+void ShmPath::send_reply() {
+  if (!server_.has_reply() || !socket_) return;
+  const Io io = server_.send(socket_.get());
+  const int error = errno;
+  if (const bool waits = io == Io::kAgain; waits != std::exchange(is_reply_waiting_, waits)) {
+    Status status = port_.rewatch(socket_.get(), waits ? EPOLLOUT : EPOLLIN | EPOLLRDHUP, socket_watch_);
+    if (!status.ok()) return end(std::move(status));
+  }
+  if (io == Io::kFailed) end(base::errno_status("answering the peer", error));
+}
+
 // ---- Heartbeats.
 
 void ShmPath::begin_heartbeats() {
@@ -401,18 +450,12 @@ PathCounters ShmPath::counters() const {
 }
 
 std::string ShmPath::describe() const {
-  std::size_t mapped = 0;
-  std::uint64_t bytes = 0;
-  for (const auto& [key, binding] : bindings_) {
-    if (binding->state != ShmBinding::State::kMapped) continue;
-    ++mapped;
-    bytes += binding->size;
-  }
+  const PeerRegions::Mapped mapped = regions_.mapped();
   return base::format(
       "shm {} process {} pins {} cross-memory {} mapped {} regions, {} bytes; {} views; {} chunks queued",
       is_inbound_ ? "from" : "to", credentials_.process, fence_ == PinFence::kLight ? "by membarrier" : "by fence",
-      cross_status_.ok() ? std::string("allowed") : std::string(cross_status_.message()), mapped, bytes, views_.text(),
-      job_count_);
+      cross_status_.ok() ? std::string("allowed") : std::string(cross_status_.message()), mapped.count, mapped.bytes,
+      views_.text(), job_count_);
 }
 
 }  // namespace hawser::backend::shm

@@ -24,7 +24,6 @@
 #include "backend/shm/binding.h"
 #include "backend/shm/control.h"
 #include "backend/shm/cross_memory.h"
-#include "backend/shm/file_maps.h"
 #include "backend/shm/fork_list.h"
 #include "backend/shm/gate.h"
 #include "backend/shm/heartbeat.h"
@@ -32,8 +31,10 @@
 #include "backend/shm/link.h"
 #include "backend/shm/message_rings.h"
 #include "backend/shm/packet.h"
+#include "backend/shm/peer_regions.h"
 #include "backend/shm/pin.h"
 #include "backend/shm/place.h"
+#include "backend/shm/region_server.h"
 #include "backend/shm/stage.h"
 #include "backend/shm/views.h"
 
@@ -144,8 +145,6 @@ class ShmPath final : public Path {
   void on_accept(Packet& packet, const Accept& message);
   void on_bind(const Bind& message);
   void on_bound(Packet& packet, const Bound& message);
-  Result<Bound> answer(const Bind& message, base::Fd* memory) const;
-  Status adopt_memory(ShmBinding& binding, Packet& packet, const Bound& message);
   void ask_regions();
   void send_reply();
   void on_peer_left();
@@ -178,8 +177,7 @@ class ShmPath final : public Path {
   static constexpr std::uint64_t kStreamStep = 32 * 1024;
   static constexpr std::uint64_t kQuietStreamStep = 256 * 1024;  ///< Each step costs 0.2 us beside its copy.
   static constexpr std::uint64_t kCachedStep = 256 * 1024;
-  static constexpr std::uint32_t kAskedMax = 16;  ///< Region requests without an answer yet.
-  static constexpr std::size_t kBurst = 32;       ///< Messages of one path in one poll.
+  static constexpr std::size_t kBurst = 32;  ///< Messages of one path in one poll.
 
   ShmPort& port_;
   Stage stage_ = Stage::kConnecting;
@@ -220,16 +218,10 @@ class ShmPath final : public Path {
   Watch process_watch_{Watch::Kind::kProcess, this};
   Watch door_watch_{Watch::Kind::kDoor, this};
 
-  // Regions.
-  FileMaps files_;
-  std::unordered_map<std::uint64_t, std::unique_ptr<ShmBinding>> bindings_;  ///< By pin_value(index, generation).
-  std::deque<std::uint64_t> to_ask_;
-  std::unordered_map<std::uint32_t, std::uint64_t> asked_;  ///< Request to binding.
-  std::uint32_t next_request_ = 1;
+  PeerRegions regions_;
+  RegionServer server_;
   base::IntrusiveList<Job, &Job::hook> waiting_;  ///< Chunks whose region is not known yet.
-  std::string reply_;  ///< An answer that the socket did not take yet; nothing is read meanwhile.
-  base::Fd reply_fd_;
-  bool is_reply_waiting_ = false;
+  bool is_reply_waiting_ = false;                 ///< The socket had no room for an answer: nothing is read meanwhile.
 };
 
 }  // namespace hawser::backend::shm

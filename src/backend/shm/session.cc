@@ -49,14 +49,16 @@ ShmPath::ShmPath(ShmPort& port, const PathTarget& target, std::string socket_pat
       wanted_incarnation_(target.incarnation),
       supersedes_(target.supersedes),
       session_(base::random_id128()),
-      deadline_(target.deadline) {}
+      deadline_(target.deadline),
+      server_(port.shared().context.regions, port.options()) {}
 
 ShmPath::ShmPath(ShmPort& port, ForkFd socket, const Open& open)
     : port_(port),
       stage_(Stage::kGreeting),
       is_inbound_(true),
       session_(open.hello.session),
-      socket_(std::move(socket)) {
+      socket_(std::move(socket)),
+      server_(port.shared().context.regions, port.options()) {
   learn_peer(open.hello);
 }
 
@@ -243,7 +245,7 @@ void ShmPath::check_deadline(Instant now) {
 void ShmPath::on_socket(std::uint32_t events) {
   if ((events & EPOLLOUT) != 0) send_reply();
   Packet packet;
-  for (int i = 0; i < kPacketsPerLook && socket_ && reply_.empty(); ++i) {
+  for (int i = 0; i < kPacketsPerLook && socket_ && !server_.has_reply(); ++i) {
     const Io io = receive_packet(socket_.get(), &packet);
     if (io == Io::kAgain) return;
     if (io == Io::kDone) {
@@ -320,8 +322,7 @@ void ShmPath::end(Status why) {
 bool ShmPath::release() {
   end(Status(Code::kDisconnected, "released by this agent"));
   stage_ = step(stage_, StageEvent::kReleased).next;
-  for (auto& [key, binding] : bindings_) port_.unmap_later(FileMaps::let_go(std::move(binding->mapping)));
-  bindings_.clear();
+  for (Mapping& mapping : regions_.forget_all()) port_.unmap_later(std::move(mapping));
   return !is_peer_quiet_ && socket_;
 }
 

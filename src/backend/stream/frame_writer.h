@@ -15,6 +15,7 @@
 
 #include "backend/stream/outlet.h"
 #include "base/bytes.h"
+#include "base/copy.h"
 #include "wire/stream_frames.h"
 
 namespace hawser::backend::stream {
@@ -42,7 +43,7 @@ class FrameWriter {
   void inline_payload(std::span<const Piece> pieces) {
     std::byte* to = at_ + lead_;
     for (const Piece& piece : pieces) {
-      if (piece.size > 0) std::memcpy(to, piece.local, piece.size);
+      if (piece.size > 0) base::copy_cached(to, piece.local, piece.size);
       to += piece.size;
     }
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/copy.h"
+
 namespace hawser::backend::stream {
 
 void Inlet::make_room(std::size_t wanted) {
@@ -69,7 +71,7 @@ void Inlet::take_buffered() {
   while (payload_left_ > 0 && begin_ != end_) {
     const auto size = static_cast<std::size_t>(
         std::min({static_cast<std::uint64_t>(buffered()), piece_->size - piece_offset_, payload_left_}));
-    if (size > 0) std::memcpy(piece_->local + piece_offset_, buffer_.get() + begin_, size);
+    if (size > 0) base::copy_cached(piece_->local + piece_offset_, buffer_.get() + begin_, size);
     begin_ += size;
     if (size > 0) {
       advance(size);

@@ -1,7 +1,8 @@
 #include "backend/stream/stage.h"
 
 #include <algorithm>
-#include <cstring>
+
+#include "base/copy.h"
 
 namespace hawser::backend::stream {
 
@@ -27,7 +28,7 @@ void Stage::append(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const std::size_t left = blocks_.empty() ? 0 : kBlockSize - blocks_.back().used;
     const std::size_t size = std::min(bytes.size(), left == 0 ? kBlockSize : left);
-    std::memcpy(extend(size), bytes.data(), size);
+    base::copy_cached(extend(size), bytes.data(), size);
     bytes = bytes.subspan(size);
   }
 }

@@ -34,8 +34,8 @@ class PeerRegions {
   /// Puts one packet into the socket.
   using Send = std::function<Io(std::span<const std::byte>)>;
 
-  /// The region as it is known: asked for, reachable, or why it is not. `can_attach`: whether this process may reach the
-  /// peer's memory by cross-memory attach; ok before anybody knows. Then call ask().
+  /// The region as it is known: asked for, reachable, or why it is not. `can_attach`: whether this process may reach
+  /// the peer's memory by cross-memory attach; ok before anybody knows. Then call ask().
   Result<ShmBinding*> bind(const RemoteRegionRef& region, const Status& can_attach);
   /// The mapping to end, if nobody else has it.
   Mapping forget(std::uint32_t index, std::uint32_t generation);
@@ -49,8 +49,8 @@ class PeerRegions {
     const PeerGates& gates;
     const Status& can_attach;
   };
-  /// The peer's answer. Null: the region was forgotten meanwhile. An error: nobody asked, so the path must end. A region
-  /// that cannot be reached says why in its status.
+  /// The peer's answer. Null: the region was forgotten meanwhile. An error: nobody asked, so the path must end. A
+  /// region that cannot be reached says why in its status.
   Result<ShmBinding*> take(Packet& packet, const Bound& answer, const Means& means);
 
   /// Bytes and number of those that are mapped.

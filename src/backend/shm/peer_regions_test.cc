@@ -12,7 +12,7 @@
 namespace hawser::backend::shm {
 namespace {
 
-constexpr std::size_t kPage = 4096;
+constexpr std::size_t kBytes = 4096;
 
 /// A path's book of regions; the test is the peer that answers.
 class PeerRegionsTest : public ::testing::Test {
@@ -26,7 +26,7 @@ class PeerRegionsTest : public ::testing::Test {
     peer_gates_ = std::move(*mapped);
   }
 
-  static RemoteRegionRef region(std::uint32_t index, std::uint64_t size = kPage, CardKind kind = CardKind::kArena) {
+  static RemoteRegionRef region(std::uint32_t index, std::uint64_t size = kBytes, CardKind kind = CardKind::kArena) {
     RemoteRegionRef made;
     made.index = index;
     made.generation = 1;
@@ -58,7 +58,7 @@ class PeerRegionsTest : public ::testing::Test {
     packet.fd_count = 1;
     return packet;
   }
-  static Bound mapped(std::uint32_t request, std::uint64_t size = kPage) {
+  static Bound mapped(std::uint32_t request, std::uint64_t size = kBytes) {
     Bound answer;
     answer.request = request;
     answer.rights = Rights::kReadWrite;
@@ -97,17 +97,17 @@ TEST_F(PeerRegionsTest, ARegionIsAskedForOnceAndMapped) {
   EXPECT_EQ(ask(), 1u);
   EXPECT_EQ(ask(), 0u);
   EXPECT_EQ(asked_[0].index, 3u);
-  const auto taken = take(with_memory(2 * kPage), [&] {
+  const auto taken = take(with_memory(2 * kBytes), [&] {
     Bound answer = mapped(asked_[0].request);
-    answer.place = kPage;
+    answer.place = kBytes;
     return answer;
   }());
   ASSERT_TRUE(taken && *taken == binding) << "the answer";
   EXPECT_EQ(binding->state, ShmBinding::State::kMapped);
-  EXPECT_EQ(binding->base, binding->mapping->base() + kPage);
+  EXPECT_EQ(binding->base, binding->mapping->base() + kBytes);
   EXPECT_EQ(binding->gate, peer_gates_.at(3));
   EXPECT_EQ(regions_.mapped().count, 1u);
-  EXPECT_EQ(regions_.mapped().bytes, kPage);
+  EXPECT_EQ(regions_.mapped().bytes, kBytes);
   EXPECT_TRUE(regions_.forget(3, 1)) << "nobody else has the mapping";
   EXPECT_EQ(regions_.mapped().count, 0u);
   EXPECT_FALSE(regions_.forget(3, 1));
@@ -118,7 +118,7 @@ TEST_F(PeerRegionsTest, SoManyRequestsAreUnderWayAndNoMore) {
   EXPECT_EQ(ask(Io::kAgain), 0u) << "the socket has no room";
   EXPECT_EQ(ask(), PeerRegions::kAskedMax);
   EXPECT_EQ(ask(), 0u);
-  ASSERT_TRUE(take(with_memory(kPage), mapped(asked_[0].request)));
+  ASSERT_TRUE(take(with_memory(kBytes), mapped(asked_[0].request)));
   EXPECT_EQ(ask(), 1u);
 }
 
@@ -129,28 +129,28 @@ TEST_F(PeerRegionsTest, WhatWasForgottenIsNotAskedForAndItsAnswerIsPassedOver) {
   EXPECT_EQ(ask(), 1u);
   EXPECT_EQ(asked_[0].index, 2u);
   EXPECT_TRUE(regions_.forget_all().size() == 1);
-  const auto taken = take(with_memory(kPage), mapped(asked_[0].request));
+  const auto taken = take(with_memory(kBytes), mapped(asked_[0].request));
   ASSERT_TRUE(taken);
   EXPECT_EQ(*taken, nullptr);
 }
 
 TEST_F(PeerRegionsTest, AnAnswerThatNobodyAskedForEndsThePath) {
-  EXPECT_EQ(take(with_memory(kPage), mapped(1)).error().code(), Code::kCorrupt);
+  EXPECT_EQ(take(with_memory(kBytes), mapped(1)).error().code(), Code::kCorrupt);
   ASSERT_NE(bind(region(1)), nullptr);
   ask();
-  ASSERT_TRUE(take(with_memory(kPage), mapped(asked_[0].request)));
-  EXPECT_EQ(take(with_memory(kPage), mapped(asked_[0].request)).error().code(), Code::kCorrupt) << "a second time";
+  ASSERT_TRUE(take(with_memory(kBytes), mapped(asked_[0].request)));
+  EXPECT_EQ(take(with_memory(kBytes), mapped(asked_[0].request)).error().code(), Code::kCorrupt) << "a second time";
 }
 
 TEST_F(PeerRegionsTest, WhatThePeerSaysIsChecked) {
-  EXPECT_TRUE(fate(with_memory(kPage), mapped(0)).ok());
-  EXPECT_EQ(fate(with_memory(kPage), mapped(0, kPage + 1)).code(), Code::kCorrupt) << "its card says another size";
+  EXPECT_TRUE(fate(with_memory(kBytes), mapped(0)).ok());
+  EXPECT_EQ(fate(with_memory(kBytes), mapped(0, kBytes + 1)).code(), Code::kCorrupt) << "its card says another size";
   EXPECT_EQ(fate(Packet(), mapped(0)).code(), Code::kCorrupt) << "without memory";
-  EXPECT_EQ(fate(with_memory(kPage - 1), mapped(0)).code(), Code::kCorrupt) << "it ends behind its file";
+  EXPECT_EQ(fate(with_memory(kBytes - 1), mapped(0)).code(), Code::kCorrupt) << "it ends behind its file";
   Bound behind = mapped(0);
   behind.place = 1;
-  EXPECT_EQ(fate(with_memory(kPage), behind).code(), Code::kCorrupt) << "one byte behind its file";
-  EXPECT_TRUE(fate(with_memory(kPage + 1), behind).ok());
+  EXPECT_EQ(fate(with_memory(kBytes), behind).code(), Code::kCorrupt) << "one byte behind its file";
+  EXPECT_TRUE(fate(with_memory(kBytes + 1), behind).ok());
   Bound refused = mapped(0);
   refused.code = Code::kDenied;
   refused.reason = "closed";
@@ -163,13 +163,13 @@ TEST_F(PeerRegionsTest, AnIndexBeyondTheGatesIsCorrupt) {
   for (const std::uint32_t beyond : {0u, 1u}) {
     ShmBinding* const binding = bind(region(kGateCount - 1 + beyond));
     ask();
-    ASSERT_TRUE(take(with_memory(kPage), mapped(asked_.back().request)));
+    ASSERT_TRUE(take(with_memory(kBytes), mapped(asked_.back().request)));
     EXPECT_EQ(binding->status.code(), beyond == 0 ? Code::kOk : Code::kCorrupt);
   }
 }
 
 TEST_F(PeerRegionsTest, ForeignMemoryWantsCrossMemoryAttach) {
-  ASSERT_NE(bind(region(1, kPage, CardKind::kForeign)), nullptr);
+  ASSERT_NE(bind(region(1, kBytes, CardKind::kForeign)), nullptr);
   ask();
   Bound foreign = mapped(asked_[0].request);
   foreign.kind = MemoryKind::kForeign;
@@ -180,15 +180,15 @@ TEST_F(PeerRegionsTest, ForeignMemoryWantsCrossMemoryAttach) {
   EXPECT_EQ((*taken)->address, 0x1000u);
   can_attach_ = Status(Code::kUnsupported, "attach=false");
   for (const CardKind kind : {CardKind::kForeign, CardKind::kAdopted}) {
-    EXPECT_EQ(regions_.bind(region(2, kPage, kind), can_attach_).error().code(), Code::kUnsupported);
+    EXPECT_EQ(regions_.bind(region(2, kBytes, kind), can_attach_).error().code(), Code::kUnsupported);
   }
-  EXPECT_NE(bind(region(2, kPage, CardKind::kArena)), nullptr);
+  EXPECT_NE(bind(region(2, kBytes, CardKind::kArena)), nullptr);
   foreign.kind = MemoryKind::kAdopted;
-  EXPECT_EQ(fate(with_memory(kPage), foreign).code(), Code::kUnsupported) << "its card said that it can be mapped";
+  EXPECT_EQ(fate(with_memory(kBytes), foreign).code(), Code::kUnsupported) << "its card said that it can be mapped";
 }
 
 TEST_F(PeerRegionsTest, WhatShmDoesNotReachIsRefusedAtOnce) {
-  EXPECT_EQ(regions_.bind(region(1, kPage, CardKind::kNone), can_attach_).error().code(), Code::kUnsupported);
+  EXPECT_EQ(regions_.bind(region(1, kBytes, CardKind::kNone), can_attach_).error().code(), Code::kUnsupported);
   RemoteRegionRef elsewhere = region(1);
   elsewhere.device.kind = DeviceKind::kCuda;
   EXPECT_EQ(regions_.bind(elsewhere, can_attach_).error().code(), Code::kUnsupported);

@@ -501,6 +501,9 @@ void Relay::on_gone(std::uint32_t by, std::uint32_t rank, Instant now) {
       teller + " of world '" + site_.world + "' holds this rank, " + std::to_string(rank) + ", for failed";
   const std::vector<std::uint32_t> lost = this->lost();
   if (!lost.empty()) text += ", for it and rank " + list_of(lost) + " have lost each other";
+  if (ended_[rank].ok()) {  // Who told it may die before it has told all others.
+    tell_all({.kind = RelayKind::kGone, .rank = rank}, nullptr, now);
+  }
   exclude_self(Status(Code::kDisconnected, text), now);
 }
 
@@ -625,7 +628,8 @@ void Relay::on_leaving(std::uint32_t rank, Instant now) {
 
 void Relay::look_at_leaving() {
   for (std::uint32_t rank = 0; rank < site_.size && !planted(Planted::kRelayLeavesEarly); ++rank) {
-    const bool is_lost = rank != site_.rank && (routes_.is_gone(rank) || has_told_[rank]);
+    const bool is_over = !ended_[rank].ok() && !ended_[site_.rank].ok();  // There will be no verdict.
+    const bool is_lost = rank != site_.rank && (routes_.is_gone(rank) || has_told_[rank] || is_over);
     if (!is_lost && !leaving_.contains(rank) && !left_out_.contains(rank)) return;
   }
   all_leave_.store(true, std::memory_order_release);

@@ -85,8 +85,10 @@ class Relay final : public agent::Service, public agent::Carrier {
   const Routes& routes() const { return routes_; }
   /// It is gone, or no way leads there.
   bool has_failed(std::uint32_t rank) const { return routes_.is_gone(rank) || !routes_.reaches(rank); }
+  /// The others hold this rank for failed.
+  bool is_excluded() const { return !ended_[site_.rank].ok(); }
   /// Neighbours have lost each other, and it is not decided who of them failed.
-  bool is_undecided() const { return ended_[site_.rank].ok() && court_.is_open(); }
+  bool is_undecided() const { return !is_excluded() && court_.is_open(); }
   /// Those of them that this rank has lost.
   std::vector<std::uint32_t> lost() const { return court_.lost_with(site_.rank); }
   /// The world consists of these ranks from now on, and its graph is theirs.

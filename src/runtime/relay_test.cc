@@ -597,6 +597,11 @@ TEST_F(RelayRules, ARankHearsThatItIsHeldForGone) {
   Status why;
   EXPECT_EQ(relay().session_with(net_.nodes[0]->peers[3], &why), nullptr);
   EXPECT_NE(why.to_string().find("holds this rank, 0, for failed"), std::string::npos) << why.to_string();
+  for (const std::uint32_t neighbour : {1U, 5U}) {
+    const RelayMessage told = said(neighbour);
+    EXPECT_EQ(told.kind, RelayKind::kGone) << "the teller may die before it has told all";
+    EXPECT_EQ(told.rank, 0U);
+  }
 }
 
 TEST_F(RelayRules, ASmallerWorldHasAGraphOfItsOwn) {

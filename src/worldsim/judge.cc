@@ -182,17 +182,20 @@ void WorldJudge::look_at_ways(const Actor& actor) {
   });
 }
 
-/// Of two that lost each other the one that stays may end before there is a verdict: then nobody is left out.
+/// One of two that lost each other may end before all have heard the verdict. Of the one that stays: then nobody need be
+/// left out. Of the other one: then a rank that it was the only relay of is by itself.
 void WorldJudge::look_at_verdict(const Actor& actor) {
   const bool is_party = parting_ && (actor.number == parting_->one || actor.number == parting_->other);
-  if (!ways_.is_sparse() || !is_party || gone_.contains(actor.number)) return;
+  if (!ways_.is_sparse() || !is_party) return;
+  const bool stays = !gone_.contains(actor.number);
   for (const auto& each : *actors_) {
     const std::shared_ptr<runtime::RankSeat> seat = each->is_alive ? each->seat.lock() : nullptr;
-    if (seat == nullptr || each->number == actor.number || gone_.contains(each->number)) continue;
+    if (seat == nullptr || each->number == actor.number || gone_.contains(each->number) == stays) continue;
     each->turner.under_lane([&] {
-      for (const std::uint32_t rank : parting_->out) {
-        if (!seat->relay->has_failed(rank)) may_accuse();
-      }
+      const bool has_heard =
+          stays ? std::ranges::all_of(parting_->out, [&](std::uint32_t rank) { return seat->relay->has_failed(rank); })
+                : seat->relay->is_excluded();
+      if (!has_heard) may_accuse();
     });
   }
 }

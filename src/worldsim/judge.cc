@@ -182,8 +182,8 @@ void WorldJudge::look_at_ways(const Actor& actor) {
   });
 }
 
-/// One of two that lost each other may end before all have heard the verdict. Of the one that stays: then nobody need be
-/// left out. Of the other one: then a rank that it was the only relay of is by itself.
+/// One of two that lost each other may end before all have heard the verdict. If it is the one that stays, nobody need
+/// be left out. If it is the other one, a rank that it was the only relay of is by itself.
 void WorldJudge::look_at_verdict(const Actor& actor) {
   const bool is_party = parting_ && (actor.number == parting_->one || actor.number == parting_->other);
   if (!ways_.is_sparse() || !is_party) return;

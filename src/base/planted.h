@@ -134,6 +134,10 @@ enum class Planted : std::uint8_t {
   kRelayNewsUntold,     ///< A rank that finds another one gone does not tell its neighbours.
   kRelayClassLost,      ///< A relay passes frames on in another class.
   kRelayLeavesEarly,    ///< A rank leaves while others still need it as a relay.
+  kLossIsDeath,         ///< A rank that loses a neighbour by its silence tells the others that it is gone.
+  kLossUntold,          ///< It tells nobody that it has lost it.
+  kAnswerUnawaited,     ///< A court does not ask whether those that were lost have said that they live.
+  kCourtParts,          ///< Who of two is left out does not depend on whom they join.
   kUnreachableAwaited,  ///< A rank that no way leads to any more is not taken for failed.
   // QUIC: connections.
   kTagUnchecked,      ///< Datagrams that were changed on their way are taken. (In the simulator's handshake.)

@@ -1,6 +1,6 @@
 #pragma once
 
-// Court: decides which ranks have failed where live ranks lose sight of one another.
+// Court: decides which ranks of a full world have failed where live ranks lose sight of one another.
 //
 // A rank that loses another one by its silence tells all others whom it has lost, and asks them for the same. Of two
 // ranks that lost each other the one that reaches fewer has failed, then the higher. The lowest rank that stays gives

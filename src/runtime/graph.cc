@@ -129,7 +129,8 @@ void Graph::join_parts(std::span<const std::uint32_t> members) {
 
 bool Graph::has_edge(std::uint32_t a, std::uint32_t b) const { return std::ranges::binary_search(neighbours_[a], b); }
 
-std::vector<std::uint32_t> Graph::next_hops(std::uint32_t from, const std::set<std::uint32_t>& gone) const {
+std::vector<std::uint32_t> Graph::next_hops(std::uint32_t from, const std::set<std::uint32_t>& gone,
+                                            const Links& lost) const {
   std::vector<std::uint32_t> hops(size(), kNoRank);
   std::vector<bool> is_seen(size());
   for (const std::uint32_t rank : gone) is_seen[rank] = true;
@@ -141,11 +142,16 @@ std::vector<std::uint32_t> Graph::next_hops(std::uint32_t from, const std::set<s
     hops[rank] = by;
     reached.push_back(rank);
   };
-  for (const std::uint32_t rank : neighbours_[from]) reach(rank, rank);
+  const auto is_lost = [&](std::uint32_t a, std::uint32_t b) { return !lost.empty() && lost.contains(link_of(a, b)); };
+  for (const std::uint32_t rank : neighbours_[from]) {
+    if (!is_lost(from, rank)) reach(rank, rank);
+  }
   while (!reached.empty()) {
     const std::uint32_t rank = reached.front();
     reached.pop_front();
-    for (const std::uint32_t next : neighbours_[rank]) reach(next, hops[rank]);
+    for (const std::uint32_t next : neighbours_[rank]) {
+      if (!is_lost(rank, next)) reach(next, hops[rank]);
+    }
   }
   return hops;
 }

@@ -7,9 +7,11 @@
 //
 // Thread rule: values and pure functions.
 
+#include <algorithm>
 #include <cstdint>
 #include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <hawser/topology.h>
@@ -17,6 +19,11 @@
 namespace hawser::runtime {
 
 inline constexpr std::uint32_t kNoRank = UINT32_MAX;
+
+/// Two neighbours, the lower one first.
+using Link = std::pair<std::uint32_t, std::uint32_t>;
+using Links = std::set<Link>;
+inline Link link_of(std::uint32_t one, std::uint32_t other) { return std::minmax(one, other); }
 
 /// Good where a world of that size can have this topology; else kInvalid says what is wrong with it.
 Status check_topology(const Topology& topology, std::uint32_t size);
@@ -36,10 +43,11 @@ class Graph {
   const std::vector<std::uint32_t>& neighbours(std::uint32_t rank) const { return neighbours_[rank]; }
   bool has_edge(std::uint32_t a, std::uint32_t b) const;
 
-  /// By rank: the neighbour of `from` that a message for it goes to, on a shortest way that avoids `gone`; kNoRank:
-  /// there is no way, or it is `from` itself. Of several ways it is that by the lowest neighbour. Each hop by this rule
-  /// leads nearer by one, so messages go in no circle while all ranks agree on `gone`.
-  std::vector<std::uint32_t> next_hops(std::uint32_t from, const std::set<std::uint32_t>& gone) const;
+  /// By rank: the neighbour of `from` that a message for it goes to, on a shortest way that avoids `gone` and `lost`;
+  /// kNoRank: there is no way, or it is `from` itself. Of several ways it is that by the lowest neighbour. Each hop by
+  /// this rule leads nearer by one, so messages go in no circle while all ranks agree on `gone` and `lost`.
+  std::vector<std::uint32_t> next_hops(std::uint32_t from, const std::set<std::uint32_t>& gone,
+                                       const Links& lost = {}) const;
 
  private:
   void add_ring(std::span<const std::uint32_t> members, std::uint32_t degree);

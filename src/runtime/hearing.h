@@ -1,6 +1,6 @@
 #pragma once
 
-// Hearing: the court of one world, with its deadlines. Its words go by the mailbox.
+// Hearing: the court of one full world, with its deadlines. Its words go by the mailbox.
 //
 // Thread rule: under the lane's lock. Lifetime: its world's, or until the world holds this rank for failed.
 
@@ -10,11 +10,12 @@
 #include <vector>
 
 #include "runtime/court.h"
+#include "runtime/court_clock.h"
 #include "runtime/mailbox.h"
 
 namespace hawser::runtime {
 
-class Hearing final : Listener {
+class Hearing final {
  public:
   struct Site {
     std::uint64_t world = 0;
@@ -31,7 +32,6 @@ class Hearing final : Listener {
 
   /// `mailbox` outlives it.
   Hearing(const Site& site, Mailbox& mailbox, Hooks hooks);
-  ~Hearing();
   Hearing(const Hearing&) = delete;
   Hearing& operator=(const Hearing&) = delete;
 
@@ -48,21 +48,15 @@ class Hearing final : Listener {
   std::vector<std::uint32_t> lost() const { return court_.lost(); }
 
  private:
-  /// Which of its deadlines runs.
-  enum class Stage : std::uint8_t { kNone, kSettling, kGivingUp };
-
   void tell(std::uint32_t to, const std::vector<bool>& lost, bool asks);
   void watch();
-  void on_late(Operation& alarm, Instant now) override;
 
   const std::uint64_t world_;
   const std::vector<Peer> ranks_;
-  const Duration heartbeat_, peer_timeout_;
   Mailbox& mailbox_;
   const Hooks hooks_;
   Court court_;
-  Operation alarm_{OperationKind::kSeveral};
-  Stage stage_ = Stage::kNone;
+  CourtClock clock_;
 };
 
 }  // namespace hawser::runtime

@@ -130,6 +130,11 @@ class Mailbox final : public agent::Service {
     watchers_.tell_down(peer, why);
     run_jobs(carrier_.now());
   }
+  /// Tells all worlds.
+  void tell_decided() {
+    watchers_.tell_decided(carrier_.now());
+    run_jobs(carrier_.now());
+  }
   /// From now on the session is pumped, though there is nothing to say yet.
   void attend(agent::Session& session) { desk_of(session); }
   /// All that was to be said to the peer has been given to its carrier, but for messages that it has not wanted yet.

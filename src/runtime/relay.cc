@@ -6,7 +6,9 @@
 
 #include "base/bytes.h"
 #include "base/planted.h"
+#include "runtime/proof_of_death.h"
 #include "runtime/rank_bitmap.h"
+#include "runtime/rank_list.h"
 
 namespace hawser::runtime {
 namespace {
@@ -25,7 +27,11 @@ constexpr agent::OwnChannel relay_channel(Priority priority) {
   return {.id = wire::relay_channel_of(priority), .window = kRelayWindow, .priority = priority};
 }
 
-constexpr const char* kUnreachable = "it cannot be reached any more: every way leads by ranks that are gone";
+constexpr const char* kUnreachable =
+    "it cannot be reached any more: every way leads by ranks that are gone, or links that are lost";
+constexpr const char* kLeftOut =
+    "it and a neighbour have lost each other, and of such ranks the one that lost more is left out, then the one that "
+    "fewer others need as a relay, then the higher";
 
 Status corrupt_relay(const char* what) { return {Code::kCorrupt, std::string("relay: ") + what}; }
 
@@ -37,6 +43,19 @@ Relay::Relay(agent::Carrier& carrier, Site site)
       mailbox_(std::make_shared<Mailbox>(*this)),
       routes_(site_.topology, site_.rank, site_.size),
       ended_(site_.size),
+      has_told_(site_.size),
+      court_(routes_, [this](std::uint32_t rank) { convict(rank, carrier_.now()); }),
+      clock_(*mailbox_, site_.heartbeat, site_.peer_timeout,
+             {.settle =
+                  [this] {
+                    court_.settle();
+                    watch_court();
+                  },
+              .give_up =
+                  [this] {
+                    court_.give_up();
+                    watch_court();
+                  }}),
       cards_(site_.size) {
   std::ranges::copy(mailbox_->channels(), std::back_inserter(channels_));
   std::ranges::transform(kPriorities, std::back_inserter(channels_), &relay_channel);
@@ -136,7 +155,7 @@ void Relay::enter(std::span<const Peer> ranks, Instant now) {
 
 // ---- What waits for neighbours.
 
-void Relay::serve_link(Link& link, Instant now) {
+void Relay::serve_link(Neighbour& link, Instant now) {
   if (!link.is_met || link.waiting() == 0) return;
   Status gone;
   agent::Session* const session = carrier_.session_with(link.peer, &gone);
@@ -150,8 +169,10 @@ void Relay::serve_links(Instant now) {
 }
 
 void Relay::tell_all(const RelayMessage& message, const std::shared_ptr<const std::string>& body, Instant now) {
-  const bool precedes_frames = message.kind == RelayKind::kGone || message.kind == RelayKind::kGraph;
+  const bool precedes_frames =
+      message.kind == RelayKind::kGone || message.kind == RelayKind::kLost || message.kind == RelayKind::kGraph;
   for (auto& [rank, link] : links_) {
+    if (link.is_lost) continue;
     for (const Priority priority : kPriorities) {
       if (priority != Priority::kRealtime && !precedes_frames) continue;
       link.queue(priority).push_word({.message = message, .body = body});
@@ -160,7 +181,7 @@ void Relay::tell_all(const RelayMessage& message, const std::shared_ptr<const st
   serve_links(now);
 }
 
-bool Relay::drain_queue(agent::Session& session, Link& link, Priority priority, std::size_t* work) {
+bool Relay::drain_queue(agent::Session& session, Neighbour& link, Priority priority, std::size_t* work) {
   RelayQueue& queue = link.queue(priority);
   while (const RelayItem* const item = queue.front()) {
     const std::string head = wire::encode(item->message);
@@ -226,7 +247,7 @@ Status Relay::hear(std::uint32_t by, Priority priority, const RelayMessage& mess
   const bool is_plain = message.kind == RelayKind::kCard || message.kind == RelayKind::kLeaving;
   if (is_plain && priority != Priority::kRealtime)
     return corrupt_relay("a message came in another class than realtime");
-  if (std::max({message.rank, message.source, message.target}) >= site_.size) {
+  if (std::max({message.rank, message.other, message.source, message.target}) >= site_.size) {
     return corrupt_relay("a message speaks of a rank that is not there");
   }
   switch (message.kind) {
@@ -234,6 +255,9 @@ Status Relay::hear(std::uint32_t by, Priority priority, const RelayMessage& mess
       return on_frame(priority, message, now);
     case RelayKind::kGone:
       on_gone(by, message.rank, now);
+      return {};
+    case RelayKind::kLost:
+      on_lost(by, message.rank, message.other, now);
       return {};
     case RelayKind::kLeaving:
       on_leaving(message.rank, now);
@@ -410,11 +434,18 @@ void Relay::end(agent::Session& session, const Status& status) {
   const std::uint32_t rank = rank_of(session);
   if (rank == kNoRank) return mailbox_->end(session, status);
   if (!links_.contains(rank)) return;  // A connection of the user's own: the rank's messages do not go by it.
-  if (!far_.contains(rank)) {
-    if (ended_[rank].ok()) ended_[rank] = status;
-    mailbox_->end(session, status);
-  }
-  lose(rank, status, carrier_.now());
+  const Instant now = carrier_.now();
+  const bool is_far = far_.contains(rank);
+  const bool is_dead = proves_death(status) || !is_entered_ || planted(Planted::kLossIsDeath);
+  if (!is_far && ended_[rank].ok()) ended_[rank] = status;
+  // Before anything is said to others by the new ways.
+  const bool is_loss = !is_dead && !routes_.is_gone(rank) && lose_link(site_.rank, rank, now);
+  if (!is_far) mailbox_->end(session, status);
+  if (is_loss) return go_round(now);
+  if (is_dead) return lose(rank, status, now);
+  end_unreachable();
+  look_at_leaving();
+  look_at_court();
 }
 
 void Relay::lose(std::uint32_t rank, const Status& why, Instant now) {
@@ -428,16 +459,23 @@ void Relay::lose(std::uint32_t rank, const Status& why, Instant now) {
   if (!planted(Planted::kRelayNewsUntold)) tell_all({.kind = RelayKind::kGone, .rank = rank}, nullptr, now);
   if (!is_entered_ && broken_.ok()) broken_ = why;
   end_rank(rank, why);
+  look_at_formation();
+  go_round(now);
+}
+
+/// The ways have changed.
+void Relay::go_round(Instant now) {
   end_unreachable();
   send_again(now);
-  look_at_formation();
   look_at_leaving();
+  look_at_court();
 }
 
 /// Nothing more can be said to the rank, or heard of it.
 void Relay::end_rank(std::uint32_t rank, const Status& why) {
-  if (!ended_[rank].ok()) return;
-  ended_[rank] = why;
+  if (has_told_[rank]) return;
+  has_told_[rank] = true;
+  if (ended_[rank].ok()) ended_[rank] = why;
   if (!is_entered_) return;
   const auto far = far_.find(rank);
   if (far == far_.end()) return mailbox_->tell_down(peers_[rank], why);
@@ -446,8 +484,9 @@ void Relay::end_rank(std::uint32_t rank, const Status& why) {
 
 void Relay::end_unreachable() {
   if (planted(Planted::kUnreachableAwaited)) return;
-  for (const auto& [rank, far] : far_) {
-    if (!ended_[rank].ok() || routes_.hop_to(rank) != kNoRank) continue;
+  for (std::uint32_t rank = 0; rank < site_.size; ++rank) {
+    if (has_told_[rank] || routes_.reaches(rank)) continue;
+    if (!far_.contains(rank) && ended_[rank].ok()) continue;  // A neighbour that was left out is heard as before.
     const char* const text = left_out_.contains(rank) ? "was left out of the world" : kUnreachable;
     end_rank(rank, Status(Code::kDisconnected, text).with_peer(name_of(rank)));
   }
@@ -458,9 +497,61 @@ void Relay::on_gone(std::uint32_t by, std::uint32_t rank, Instant now) {
   if (rank != site_.rank) {
     return lose(rank, Status(Code::kDisconnected, teller + " found so").with_peer(name_of(rank)), now);
   }
-  exclude_self(Status(Code::kDisconnected, teller + " of world '" + site_.world + "' holds this rank, " +
-                                               std::to_string(rank) + ", for failed"),
-               now);
+  std::string text =
+      teller + " of world '" + site_.world + "' holds this rank, " + std::to_string(rank) + ", for failed";
+  const std::vector<std::uint32_t> lost = this->lost();
+  if (!lost.empty()) text += ", for it and rank " + list_of(lost) + " have lost each other";
+  if (ended_[rank].ok()) {  // Who told it may die before it has told all others.
+    tell_all({.kind = RelayKind::kGone, .rank = rank}, nullptr, now);
+  }
+  exclude_self(Status(Code::kDisconnected, text), now);
+}
+
+void Relay::on_lost(std::uint32_t by, std::uint32_t from, std::uint32_t to, Instant now) {
+  const bool is_new_way = lose_link(from, to, now);
+  if (to == site_.rank) static_cast<void>(lose_link(to, from, now));  // So the others know that this rank lives.
+  if (!is_new_way) return look_at_court();
+  if (!is_entered_ && broken_.ok()) {
+    broken_ = Status(Code::kDisconnected,
+                     "ranks " + list_of({from, to}) + " have lost each other, as rank " + std::to_string(by) + " says");
+    look_at_formation();
+  }
+  go_round(now);
+}
+
+/// The one hears nothing of the other any more. False: no way changes for it.
+bool Relay::lose_link(std::uint32_t from, std::uint32_t to, Instant now) {
+  const std::uint64_t changes = routes_.changes();
+  if (!routes_.lose_link(from, to)) return false;
+  const bool is_new_way = routes_.changes() > changes;
+  const auto neighbour =
+      from == site_.rank || to == site_.rank ? links_.find(from == site_.rank ? to : from) : links_.end();
+  if (neighbour != links_.end() && is_new_way) {
+    neighbour->second.is_lost = true;
+    neighbour->second.queues = {};  // Their sources send them again.
+  }
+  if (!planted(Planted::kLossUntold)) tell_all({.kind = RelayKind::kLost, .rank = from, .other = to}, nullptr, now);
+  return is_new_way;
+}
+
+/// The verdict of this rank on another one, or on itself.
+void Relay::convict(std::uint32_t rank, Instant now) {
+  const Status why = Status(Code::kDisconnected, kLeftOut).with_peer(name_of(rank));
+  if (rank != site_.rank) return lose(rank, why, now);
+  tell_all({.kind = RelayKind::kGone, .rank = rank}, nullptr, now);
+  exclude_self(why, now);
+}
+
+void Relay::look_at_court() {
+  if (!is_entered_ || !ended_[site_.rank].ok()) return;
+  court_.look();
+  watch_court();
+}
+
+void Relay::watch_court() {
+  const bool is_open = is_undecided();
+  clock_.watch(is_open);
+  if (std::exchange(was_undecided_, is_open) && !is_open) mailbox_->tell_decided();
 }
 
 /// The others go on without this rank.
@@ -469,6 +560,7 @@ void Relay::exclude_self(const Status& why, Instant now) {
   ended_[site_.rank] = why;
   for (const auto& [rank, far] : far_) end_rank(rank, why);
   if (is_entered_) mailbox_->tell_down(peers_[site_.rank], why);
+  watch_court();
   serve_links(now);
 }
 
@@ -482,7 +574,7 @@ void Relay::adopt(std::uint64_t generation, std::span<const std::uint32_t> membe
     if (!is_member[rank]) left_out_.insert(rank);
   }
   for (const std::uint32_t rank : routes_.neighbours()) {
-    Link& link = links_[rank];
+    Neighbour& link = links_[rank];
     link.peer = peers_[rank];
     link.is_met = true;
   }
@@ -493,9 +585,7 @@ void Relay::adopt(std::uint64_t generation, std::span<const std::uint32_t> membe
                                                         ", was left out of world '" + site_.world + "'"),
                         now);
   }
-  end_unreachable();
-  send_again(now);
-  look_at_leaving();
+  go_round(now);
 }
 
 Status Relay::on_graph(const RelayMessage& message, Instant now) {
@@ -538,7 +628,8 @@ void Relay::on_leaving(std::uint32_t rank, Instant now) {
 
 void Relay::look_at_leaving() {
   for (std::uint32_t rank = 0; rank < site_.size && !planted(Planted::kRelayLeavesEarly); ++rank) {
-    const bool is_lost = rank != site_.rank && (routes_.is_gone(rank) || !ended_[rank].ok());
+    const bool is_over = !ended_[rank].ok() && !ended_[site_.rank].ok();  // There will be no verdict.
+    const bool is_lost = rank != site_.rank && (routes_.is_gone(rank) || has_told_[rank] || is_over);
     if (!is_lost && !leaving_.contains(rank) && !left_out_.contains(rank)) return;
   }
   all_leave_.store(true, std::memory_order_release);

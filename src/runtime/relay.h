@@ -11,10 +11,12 @@
 // hop back. Nobody holds room while it waits for other room. A message that is larger than one piece of the mailbox is
 // asked for and granted from end to end; a relay sees its pieces alone.
 //
-// When a rank is gone (its session with a neighbour ended), each rank that hears it first tells all its neighbours,
-// finds new ways, and sends once more what was not acknowledged to it. Numbers make that exact: nothing is lost,
-// doubled or overtaken between ranks that live. A rank that no way leads to any more has failed for this rank, and so
-// has one that another rank holds for gone.
+// When a rank is gone (a neighbour has proof of its end), or a link is lost (one of two neighbours hears nothing of the
+// other), each rank that hears it first tells all its neighbours, finds new ways, and sends once more what was not
+// acknowledged to it. Numbers make that exact: nothing is lost, doubled or overtaken between ranks that live. A rank
+// that no way leads to any more has failed for this rank, and so has one that another rank holds for gone. Who of two
+// neighbours that lost each other is gone a court decides (see link_court.h): what they said over their link has no
+// numbers, so it cannot go round.
 //
 // Each class has all of this for itself: a channel to each neighbour, a queue there, and a window with each rank that
 // is no neighbour. So a message keeps its class on every hop, and waits for room of its own class only. The news that a
@@ -38,6 +40,8 @@
 #include <vector>
 
 #include "agent/inner.h"
+#include "runtime/court_clock.h"
+#include "runtime/link_court.h"
 #include "runtime/mailbox.h"
 #include "runtime/relay_queue.h"
 #include "runtime/relay_window.h"
@@ -51,7 +55,8 @@ class Relay final : public agent::Service, public agent::Carrier {
   struct Site {
     std::string world;  ///< Its ranks' agents are called "WORLD.RANK".
     std::uint32_t rank = 0, size = 0;
-    Topology topology;  ///< Checked for the size.
+    Topology topology;                                                                     ///< Checked for the size.
+    Duration heartbeat = std::chrono::seconds(1), peer_timeout = std::chrono::seconds(5);  ///< The agent's.
   };
 
   Relay(agent::Carrier& carrier, Site site);
@@ -78,6 +83,14 @@ class Relay final : public agent::Service, public agent::Carrier {
   bool is_neighbour(std::uint32_t rank) const { return routes_.is_neighbour(rank); }
   const std::vector<std::uint32_t>& neighbours() const { return routes_.neighbours(); }
   const Routes& routes() const { return routes_; }
+  /// It is gone, or no way leads there.
+  bool has_failed(std::uint32_t rank) const { return routes_.is_gone(rank) || !routes_.reaches(rank); }
+  /// The others hold this rank for failed.
+  bool is_excluded() const { return !ended_[site_.rank].ok(); }
+  /// Neighbours have lost each other, and it is not decided who of them failed.
+  bool is_undecided() const { return !is_excluded() && court_.is_open(); }
+  /// Those of them that this rank has lost.
+  std::vector<std::uint32_t> lost() const { return court_.lost_with(site_.rank); }
   /// The world consists of these ranks from now on, and its graph is theirs.
   void adopt(std::uint64_t generation, std::span<const std::uint32_t> members, Instant now);
 
@@ -141,9 +154,9 @@ class Relay final : public agent::Service, public agent::Carrier {
     }
   };
   /// A rank that is a neighbour, or was one before a shrink.
-  struct Link {
+  struct Neighbour {
     Peer peer;
-    bool is_met = false;
+    bool is_met = false, is_lost = false;
     std::array<RelayQueue, wire::kClasses> queues;
 
     RelayQueue& queue(Priority priority) { return queues[wire::index_of(priority)]; }
@@ -166,9 +179,9 @@ class Relay final : public agent::Service, public agent::Carrier {
   void hear_held(std::uint32_t rank, const Peer& peer, Instant now);
   std::string name_of(std::uint32_t rank) const { return site_.world + "." + std::to_string(rank); }
   void note_peer(std::uint32_t rank, const Peer& peer);
-  void serve_link(Link& link, Instant now);
+  void serve_link(Neighbour& link, Instant now);
   void serve_links(Instant now);
-  bool drain_queue(agent::Session& session, Link& link, Priority priority, std::size_t* work);
+  bool drain_queue(agent::Session& session, Neighbour& link, Priority priority, std::size_t* work);
   void tell_all(const wire::RelayMessage& message, const std::shared_ptr<const std::string>& body, Instant now);
 
   Status hear(std::uint32_t by, Priority priority, const wire::RelayMessage& message, Instant now);
@@ -185,6 +198,12 @@ class Relay final : public agent::Service, public agent::Carrier {
   void want_pump(Far& far, Instant now);
 
   void lose(std::uint32_t rank, const Status& why, Instant now);
+  void on_lost(std::uint32_t by, std::uint32_t from, std::uint32_t to, Instant now);
+  bool lose_link(std::uint32_t from, std::uint32_t to, Instant now);
+  void go_round(Instant now);
+  void convict(std::uint32_t rank, Instant now);
+  void look_at_court();
+  void watch_court();
   void exclude_self(const Status& why, Instant now);
   void end_rank(std::uint32_t rank, const Status& why);
   void end_unreachable();
@@ -200,11 +219,15 @@ class Relay final : public agent::Service, public agent::Carrier {
   std::unordered_map<const void*, std::uint32_t> by_source_;  ///< Ranks.
   /// Before the world is entered: what peers say that are not known to be ranks yet. Their credit bounds it.
   std::unordered_map<const void*, std::deque<Held>> held_;
-  std::map<std::uint32_t, Link> links_;                         ///< By rank.
+  std::map<std::uint32_t, Neighbour> links_;                    ///< By rank.
   std::map<std::uint32_t, std::unique_ptr<Far>> far_;           ///< By rank.
   std::unordered_map<const agent::Session*, Far*> by_session_;  ///< The sessions apart.
   std::vector<std::uint32_t> wanting_;                          ///< Far ones to be pumped.
   std::vector<Status> ended_;                                   ///< By rank: why nothing can be said to it any more.
+  std::vector<bool> has_told_;                                  ///< By rank: the worlds know that it has failed.
+  LinkCourt court_;
+  CourtClock clock_;
+  bool was_undecided_ = false;
   Status broken_;
   std::vector<std::string> cards_;  ///< By rank, until the world is entered.
   std::vector<agent::OwnChannel> channels_;

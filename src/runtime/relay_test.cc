@@ -29,6 +29,9 @@ using wire::RelayKind;
 using wire::RelayMessage;
 
 constexpr Instant kNetNow = Instant::from_ns(1'000'000);
+/// As a session ends whose peer's end is proven, and as one ends that heard nothing.
+const Status kDied = Status(Code::kDisconnected, "it died").because(Status(Code::kDisconnected, "its process ended"));
+const Status kSilent = Status(Code::kDisconnected, "it is silent").because(Status(Code::kTimedOut, "for 5 s"));
 constexpr std::size_t kCredit = 8;  ///< Messages of one channel from a rank to a neighbour that it has not taken.
 
 /// One rank: its relay, and what it knows of the others.
@@ -126,6 +129,7 @@ class Net {
   void deliver(std::uint32_t from, std::uint32_t to) {
     auto& queue = nodes[from]->to[to];
     if (queue.empty() || !lives(to)) return;
+    if (cut_links.contains(link_of(from, to))) return queue.clear();
     // The next one of a channel: classes overtake one another.
     const std::uint32_t channel = queue[rng.below(queue.size())].channel;
     const auto next = std::ranges::find(queue, channel, &Node::Message::channel);
@@ -142,6 +146,7 @@ class Net {
     const auto rank = static_cast<std::uint32_t>(rng.below(size()));
     const auto other = static_cast<std::uint32_t>(rng.below(size()));
     if (!lives(rank)) return;
+    if (lives(other) && cut_links.contains(link_of(rank, other)) && rng.chance(0.2)) return find(rank, other, kSilent);
     if (lives(other)) return rng.chance(0.5) ? pump(rank) : deliver(rank, other);
     if (!nodes[other]->to[rank].empty() && rng.chance(0.5)) return find_dead_word(other, rank);
     find(rank, other);
@@ -152,23 +157,28 @@ class Net {
     if (!nodes[to]->down.contains(from)) deliver(from, to);
     if (nodes[to]->down.contains(from)) queue.clear();
   }
-  void find(std::uint32_t rank, std::uint32_t other) {
+  void find(std::uint32_t rank, std::uint32_t other, const Status& why = kDied) {
     Node& node = *nodes[rank];
     agent::Session* const session = node.cores[other]->session.get();
     if (session == nullptr || !node.down.insert(other).second) return;
-    node.relay.end(*session, Status(Code::kDisconnected, "it died"));
+    node.relay.end(*session, why);
   }
   bool is_lost(std::uint32_t at, std::uint32_t other) {
     Status why;
     return nodes[at]->relay.session_with(nodes[at]->peers[other], &why) == nullptr;
   }
   void kill(std::uint32_t rank) { dead.insert(rank); }
+  /// Neither hears the other any more. Each finds it out at a moment of its own.
+  void cut(std::uint32_t one, std::uint32_t other) { cut_links.insert(link_of(one, other)); }
   /// Until nothing happens any more.
   void settle() {
     for (int quiet = 0; quiet < 2; ++quiet) {
       for (std::uint32_t rank = 0; rank < size(); ++rank) {
         if (!lives(rank)) continue;
         for (const std::uint32_t other : dead) find(rank, other);
+        for (const auto& [one, other] : cut_links) {
+          if (one == rank || other == rank) find(rank, one == rank ? other : one, kSilent);
+        }
         pump(rank);
         for (std::uint32_t other = 0; other < size(); ++other) {
           if (!nodes[rank]->to[other].empty() && lives(other)) quiet = 0;
@@ -204,6 +214,33 @@ class Net {
   std::vector<std::unique_ptr<Node>> nodes;
   std::vector<std::pair<std::uint32_t, std::shared_ptr<Operation>>> operations;  ///< With their ranks.
   std::set<std::uint32_t> dead;
+  Links cut_links;
+};
+
+/// Which ranks a world on that rank was told of.
+class DownWatcher final : public Watcher {
+ public:
+  explicit DownWatcher(const Relay& relay) : relay_(relay) {}
+  void on_close(Instant) override {}
+  void on_down(const Peer& peer, const Status& why) override {
+    const auto rank = static_cast<std::uint32_t>(core_of(peer)->incarnation.lo);
+    (relay_.has_failed(rank) ? failed : lost).insert(rank);
+    cause = why;
+  }
+  void on_failed(const Peer&, std::uint32_t, bool) override {}
+  void on_left(const Peer&) override {}
+  void on_revoke(const Peer&, const Status&) override {}
+  void on_agreement(const Peer&, const wire::RuntimeMessage&) override {}
+  bool is_misfit(const wire::MessageEnvelope&) override { return false; }
+  void on_misfit(const Peer&, const wire::MessageEnvelope&, Instant) override {}
+  void on_decided(Instant) override { ++decided; }
+
+  std::set<std::uint32_t> failed, lost;
+  Status cause;
+  int decided = 0;
+
+ private:
+  const Relay& relay_;
 };
 
 std::string numbered(std::uint32_t number, std::size_t size) {
@@ -287,6 +324,89 @@ TEST(Relay, StreamsSurviveRelaysThatDie) {
     for (const auto& node : net.nodes) EXPECT_EQ(node->relay.dropped(), 0U);
   }
   EXPECT_GT(received, 3000U);
+}
+
+/// Links are lost by chance, as many as leave all joined: all messages between ranks that are no neighbours come, once
+/// and in order.
+TEST(Relay, StreamsGoRoundLinksThatAreLost) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(seed);
+    base::Rng rng(seed);
+    const auto size = static_cast<std::uint32_t>(7 + rng.below(6));
+    Net net(size, Topology::regular(4), seed);
+    struct Stream {
+      std::uint32_t from, to;
+      std::deque<std::string> texts = {};  ///< They stay where they are.
+      std::vector<std::shared_ptr<Send>> sends = {};
+      std::vector<std::shared_ptr<Receive>> receives = {};
+    };
+    std::vector<Stream> streams;
+    for (std::uint32_t from = 0; from < size; ++from) streams.push_back({from, (from + 3) % size});
+    for (std::uint32_t round = 0; round < 24; ++round) {
+      for (int i = 0; i < 40; ++i) net.step();
+      const auto one = static_cast<std::uint32_t>(rng.below(size));
+      if (round % 8 == 7) net.cut(one, (one + 1 + static_cast<std::uint32_t>(rng.below(2))) % size);
+      for (Stream& stream : streams) {
+        stream.texts.push_back(numbered(round, rng.chance(0.1) ? 100'000 : rng.below(2000)));
+        stream.sends.push_back(net.send(stream.from, stream.to, base::as_bytes(stream.texts.back())));
+        stream.receives.push_back(net.receive(stream.to, stream.from));
+      }
+    }
+    net.settle();
+    for (const Stream& stream : streams) {
+      for (std::size_t i = 0; i < stream.receives.size(); ++i) {
+        const Receive& receive = *stream.receives[i];
+        ASSERT_TRUE(receive.final && receive.status.ok()) << stream.from << " to " << stream.to << " number " << i;
+        ASSERT_EQ(base::as_text(receive.made_bytes()), stream.texts[i]);
+      }
+    }
+    for (const auto& node : net.nodes) EXPECT_EQ(node->relay.dropped(), 0U);
+  }
+}
+
+TEST(Relay, OfTwoNeighboursThatLostEachOtherTheHigherIsGoneForAllAndNobodyElse) {
+  Net net(6, Topology::regular(2), 1);
+  std::vector<std::unique_ptr<DownWatcher>> watchers;
+  for (const auto& node : net.nodes) {
+    watchers.push_back(std::make_unique<DownWatcher>(node->relay));
+    node->relay.mailbox()->add_watcher(9, *watchers.back(), node->peers);
+  }
+  net.cut(2, 3);
+  net.settle();
+  for (std::uint32_t rank = 0; rank < net.size(); ++rank) {
+    EXPECT_TRUE(net.nodes[rank]->relay.is_undecided()) << rank;
+    EXPECT_TRUE(watchers[rank]->failed.empty()) << rank;
+  }
+  EXPECT_EQ(watchers[2]->lost, std::set<std::uint32_t>{3});
+  EXPECT_EQ(watchers[3]->lost, std::set<std::uint32_t>{2});
+  for (const auto& node : net.nodes) (void)node->relay.expire(kNetNow + std::chrono::milliseconds(500));
+  net.settle();
+  for (std::uint32_t rank = 0; rank < net.size(); ++rank) {
+    EXPECT_FALSE(net.nodes[rank]->relay.is_undecided()) << rank;
+    EXPECT_EQ(watchers[rank]->decided, 1) << rank;
+    if (rank != 3) {
+      EXPECT_EQ(watchers[rank]->failed, std::set<std::uint32_t>{3}) << rank;
+    }
+  }
+  EXPECT_NE(watchers[3]->cause.to_string().find("holds this rank, 3, for failed"), std::string::npos)
+      << watchers[3]->cause.to_string();
+  EXPECT_TRUE(net.is_lost(3, 0));
+  for (std::uint32_t rank = 0; rank < net.size(); ++rank) net.nodes[rank]->relay.mailbox()->remove_watcher(9);
+}
+
+TEST(Relay, ARankThatAllNeighboursLostHasFailedAtOnce) {
+  Net net(6, Topology::regular(2), 1);
+  DownWatcher watcher(net.nodes[0]->relay), neighbour(net.nodes[2]->relay);
+  net.nodes[0]->relay.mailbox()->add_watcher(9, watcher, net.nodes[0]->peers);
+  net.nodes[2]->relay.mailbox()->add_watcher(9, neighbour, net.nodes[2]->peers);
+  net.cut(2, 3);
+  net.cut(3, 4);
+  net.settle();
+  EXPECT_EQ(watcher.failed, std::set<std::uint32_t>{3});
+  EXPECT_EQ(neighbour.failed, std::set<std::uint32_t>{3});
+  EXPECT_FALSE(net.nodes[2]->relay.is_undecided());
+  net.nodes[0]->relay.mailbox()->remove_watcher(9);
+  net.nodes[2]->relay.mailbox()->remove_watcher(9);
 }
 
 TEST(Relay, CardsCountOnceTheirTellerIsFound) {
@@ -417,6 +537,36 @@ TEST_F(RelayRules, AFrameKeepsItsClassAndTheNewsGoBeforeTheFramesOfEach) {
   }
 }
 
+TEST_F(RelayRules, ALostLinkIsToldOnceAndFramesGoRoundIt) {
+  ASSERT_TRUE(hear(5, frame(5, 2, 9)).ok());
+  ASSERT_TRUE(hear(5, {.kind = RelayKind::kLost, .rank = 2, .other = 1}).ok());
+  const RelayMessage first = said(1);
+  EXPECT_EQ(first.kind, RelayKind::kLost);
+  EXPECT_EQ(first.rank, 2U);
+  EXPECT_EQ(first.other, 1U);
+  EXPECT_EQ(said(1).sequence, 9U) << "what waited goes where it was to go";
+  ASSERT_TRUE(hear(1, {.kind = RelayKind::kLost, .rank = 2, .other = 1}).ok());
+  EXPECT_EQ(said(1).kind, RelayKind::kFrame) << "it was known";
+  ASSERT_TRUE(hear(1, {.kind = RelayKind::kLost, .rank = 1, .other = 2}).ok());
+  EXPECT_EQ(said(1).rank, 1U) << "that it lives is news";
+  ASSERT_TRUE(hear(1, frame(1, 2, 7)).ok());
+  EXPECT_EQ(said(5).kind, RelayKind::kLost);
+  EXPECT_EQ(said(5).kind, RelayKind::kLost);
+  EXPECT_EQ(said(5).sequence, 7U) << "by the other way";
+}
+
+TEST_F(RelayRules, WhatWaitsForALinkThatIsLostIsDropped) {
+  net_.nodes[0]->to[1].resize(kCredit);  // The neighbour takes nothing.
+  ASSERT_TRUE(hear(5, frame(5, 2, 9)).ok());
+  EXPECT_FALSE(relay().is_idle());
+  ASSERT_TRUE(hear(5, {.kind = RelayKind::kLost, .rank = 1, .other = 0}).ok()) << "the other end found it first";
+  EXPECT_EQ(said(5).rank, 1U);
+  EXPECT_EQ(said(5).rank, 0U) << "so the others know that it lives";
+  EXPECT_TRUE(relay().is_idle());
+  EXPECT_TRUE(relay().is_undecided());
+  EXPECT_EQ(relay().lost(), std::vector<std::uint32_t>{1});
+}
+
 TEST_F(RelayRules, OnlyFramesAndNewsOfTheWaysHaveAClass) {
   for (const std::uint32_t channel : {wire::kRelayCriticalChannel, wire::kRelayBulkChannel}) {
     EXPECT_EQ(hear(5, {.kind = RelayKind::kLeaving, .rank = 4}, channel).code(), Code::kCorrupt);
@@ -447,6 +597,11 @@ TEST_F(RelayRules, ARankHearsThatItIsHeldForGone) {
   Status why;
   EXPECT_EQ(relay().session_with(net_.nodes[0]->peers[3], &why), nullptr);
   EXPECT_NE(why.to_string().find("holds this rank, 0, for failed"), std::string::npos) << why.to_string();
+  for (const std::uint32_t neighbour : {1U, 5U}) {
+    const RelayMessage told = said(neighbour);
+    EXPECT_EQ(told.kind, RelayKind::kGone) << "the teller may die before it has told all";
+    EXPECT_EQ(told.rank, 0U);
+  }
 }
 
 TEST_F(RelayRules, ASmallerWorldHasAGraphOfItsOwn) {

@@ -5,13 +5,25 @@
 namespace hawser::runtime {
 
 Routes::Routes(Topology topology, std::uint32_t rank, std::uint32_t size)
-    : topology_(std::move(topology)), rank_(rank), graph_(topology_, size), hops_(graph_.next_hops(rank, {})) {}
+    : topology_(std::move(topology)),
+      rank_(rank),
+      first_(topology_, size),
+      graph_(first_),
+      hops_(graph_.next_hops(rank, {})) {}
+
+void Routes::find_ways() { hops_ = graph_.next_hops(rank_, gone_, lost_); }
 
 std::uint64_t Routes::hops_max() const { return std::uint64_t{size()} * (changes() + 1); }
 
 bool Routes::exclude(std::uint32_t rank) {
   if (!gone_.insert(rank).second) return false;
-  hops_ = graph_.next_hops(rank_, gone_);
+  find_ways();
+  return true;
+}
+
+bool Routes::lose_link(std::uint32_t from, std::uint32_t to) {
+  if (!said_.insert({from, to}).second) return false;
+  if (lost_.insert(link_of(from, to)).second) find_ways();
   return true;
 }
 
@@ -19,7 +31,7 @@ bool Routes::adopt(std::uint64_t generation, std::span<const std::uint32_t> memb
   if (generation <= generation_) return false;
   generation_ = generation;
   graph_ = Graph(topology_, size(), members);
-  hops_ = graph_.next_hops(rank_, gone_);
+  find_ways();
   return true;
 }
 

@@ -23,6 +23,26 @@ TEST(Routes, LeadAroundThoseThatAreGone) {
   EXPECT_EQ(routes.hop_to(1), 1U);
 }
 
+TEST(Routes, LeadAroundLinksThatAreLost) {
+  Routes routes(Topology::regular(2), 0, 8);
+  EXPECT_TRUE(routes.lose_link(2, 1));
+  EXPECT_FALSE(routes.lose_link(2, 1));
+  EXPECT_FALSE(routes.has_said_lost(1, 2));
+  EXPECT_TRUE(routes.lose_link(1, 2)) << "the other end says it, too";
+  EXPECT_TRUE(routes.has_said_lost(1, 2));
+  EXPECT_EQ(routes.changes(), 1U);
+  EXPECT_EQ(routes.hop_to(1), 1U);
+  EXPECT_EQ(routes.hop_to(2), 7U) << "both ends may live";
+  EXPECT_TRUE(routes.reaches(2));
+  EXPECT_TRUE(routes.lose_link(0, 7));
+  EXPECT_FALSE(routes.reaches(2));
+  EXPECT_TRUE(routes.reaches(0));
+  EXPECT_EQ(routes.changes(), 2U);
+  const std::vector<std::uint32_t> members = {0, 1, 2, 3};
+  EXPECT_TRUE(routes.adopt(1, members));
+  EXPECT_EQ(routes.hop_to(2), 3U) << "a link stays lost";
+}
+
 TEST(Routes, AShrunkWorldHasAGraphOfItsOwn) {
   Routes routes(Topology::regular(2), 0, 6);
   routes.exclude(1);
@@ -53,11 +73,17 @@ TEST(Routes, FramesGoInNoCircleWhileRanksLearn) {
         const auto dead = static_cast<std::uint32_t>(rng.below(size));
         if (dead != to && dead != at) all[at].exclude(dead);
       }
+      if (rng.chance(0.3)) {
+        const auto one = static_cast<std::uint32_t>(rng.below(size));
+        const std::vector<std::uint32_t>& others = all[one].neighbours();
+        all[at].lose_link(one, others[rng.below(others.size())]);
+      }
       const std::uint32_t next = all[at].hop_to(to);
       if (next == kNoRank) break;
       for (const std::uint32_t dead : all[at].gone()) {
         if (dead != next) all[next].exclude(dead);
       }
+      for (const auto& [one, other] : all[at].lost_links()) all[next].lose_link(one, other);
       if (all[next].is_gone(next)) break;
       at = next;
       ++hops;

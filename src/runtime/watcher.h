@@ -35,6 +35,8 @@ class Watcher {
   virtual void on_checked(const Peer& /*by*/, std::uint64_t /*number*/, Code /*code*/, Instant /*now*/) {}
   /// `by` has lost these ranks (see court.h), and asks whom this one has.
   virtual void on_lost(const Peer& /*by*/, std::span<const std::byte> /*lost*/, bool /*asks*/) {}
+  /// It was undecided who of ranks that lost each other has failed (see link_court.h), and is decided now.
+  virtual void on_decided(Instant /*now*/) {}
   /// `by` has written on its board, and this rank had asked to be told.
   virtual void on_bell(const Peer& /*by*/, Instant /*now*/) {}
   /// `by` opens the world with this topology.

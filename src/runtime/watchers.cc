@@ -67,6 +67,13 @@ bool Watchers::remove(std::uint64_t world) {
   return true;
 }
 
+void Watchers::tell_decided(Instant now) {
+  const auto known = known_;  // They may go meanwhile.
+  for (const auto& [world, watcher] : known) {
+    if (known_.contains(world)) watcher->on_decided(now);
+  }
+}
+
 void Watchers::tell_down(const Peer& peer, const Status& why) {
   const auto known = known_;  // They may go meanwhile.
   for (const auto& [world, watcher] : known) {

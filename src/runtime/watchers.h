@@ -42,6 +42,7 @@ class Watchers {
   void tell(const Peer& by, const wire::RuntimeMessage& word, EarlyWords& early, Instant now);
   /// The peer has failed.
   void tell_down(const Peer& peer, const Status& why);
+  void tell_decided(Instant now);
   void close_all(Instant now) {
     while (!known_.empty()) known_.begin()->second->on_close(now);
   }

@@ -20,6 +20,7 @@
 #include "runtime/entry.h"
 #include "runtime/formation.h"
 #include "runtime/graph.h"
+#include "runtime/proof_of_death.h"
 #include "runtime/rank_bitmap.h"
 #include "runtime/rank_list.h"
 #include "runtime/relay_farewell.h"
@@ -33,12 +34,6 @@ using base::Planted;
 using What = schedule::Operation;
 
 constexpr Duration kLeastTimeout = std::chrono::milliseconds(1);
-
-/// Of a peer that is gone. Silence proves nothing.
-bool proves_death(const Status& gone) {
-  const Status why = gone.cause();
-  return why.code() == Code::kDisconnected && why.scope() != Scope::kPath;
-}
 
 Status too_many_parts(const char* call, std::size_t parts) {
   return Status(Code::kInvalid, std::string(call) + ": the message has " + std::to_string(parts) + " parts, " +
@@ -73,7 +68,12 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open_agent(const WorldOptions& opt
   agent_options.driven = options.driven;
   std::optional<Relay::Site> relays;
   if (options.topology.kind != Topology::Kind::kFull) {
-    relays = {.world = options.name, .rank = rank, .size = size, .topology = options.topology};
+    relays = {.world = options.name,
+              .rank = rank,
+              .size = size,
+              .topology = options.topology,
+              .heartbeat = options.agent.heartbeat,
+              .peer_timeout = options.agent.peer_timeout};
   }
   HAWSER_TRY_ASSIGN(core->seat_, RankSeat::open(std::move(agent_options), std::move(relays), std::move(hooks)));
   core->seat_->record({.world = options.name, .rank = rank, .size = size}, options.agent.log);
@@ -1179,7 +1179,7 @@ void WorldCore::on_down(const Peer& peer, const Status& cause) {
   calls_->on_down(source_of(peer));
   const bool is_dead = proves_death(cause);
   if (is_dead) note_dead(*rank);
-  if (is_dead || hearing_ == nullptr || planted(Planted::kCourtSkipped)) return note_failure(*rank, cause);
+  if (is_dead || planted(Planted::kCourtSkipped)) return note_failure(*rank, cause);
   note_lost(*rank, cause);
 }
 
@@ -1203,13 +1203,14 @@ void WorldCore::note_dead(std::uint32_t rank) {
 
 void WorldCore::note_lost(std::uint32_t rank, const Status& cause) {
   if (failed_.contains(rank) || left_.contains(rank) || !excluded_.ok()) return;
-  if (hearing_ == nullptr) return note_failure(rank, cause);
+  const bool has_court = is_sparse() ? !seat_->relay->has_failed(root_ranks_[rank]) : hearing_ != nullptr;
+  if (!has_court) return note_failure(rank, cause);
   // Whoever of the two stays, together they do nothing any more.
   const Status status = failure_of(rank, cause);
   lost_.emplace(rank, status);
   book_.end_all(status, agent::inner::now(seat_->agent));
   seat_->mailbox->stop_any(nonce_, status);
-  hearing_->note_lost(rank);
+  if (hearing_ != nullptr) hearing_->note_lost(rank);
 }
 
 void WorldCore::on_lost(const Peer& by, std::span<const std::byte> lost, bool asks) {
@@ -1231,6 +1232,17 @@ void WorldCore::on_decided(Instant now) {
   accord_->release(now);
 }
 
+/// While it is undecided who of them failed.
+std::vector<std::uint32_t> WorldCore::lost_by_this() const {
+  if (!is_sparse()) return hearing_ == nullptr ? std::vector<std::uint32_t>() : hearing_->lost();
+  std::vector<std::uint32_t> all;
+  for (const std::uint32_t root : seat_->relay->lost()) {
+    const auto at = std::ranges::find(root_ranks_, root);
+    if (at != root_ranks_.end()) all.push_back(static_cast<std::uint32_t>(at - root_ranks_.begin()));
+  }
+  return all;
+}
+
 void WorldCore::on_failed(const Peer& by, std::uint32_t rank, bool is_dead) {
   const std::optional<std::uint32_t> teller = rank_of(by);
   if (!teller || failed_.contains(*teller) || rank >= size()) return;
@@ -1240,11 +1252,10 @@ void WorldCore::on_failed(const Peer& by, std::uint32_t rank, bool is_dead) {
   }
   std::string text = "rank " + std::to_string(*teller) + " of world '" + options_.name + "' holds this rank, " +
                      std::to_string(rank_) + ", for failed";
-  const std::vector<std::uint32_t> lost = hearing_ == nullptr ? std::vector<std::uint32_t>() : hearing_->lost();
-  if (!lost.empty()) {
-    text += ": it and rank " + list_of(lost) +
-            " have lost each other, and of such ranks the one that reaches fewer is "
-            "left out, then the higher";
+  if (const std::vector<std::uint32_t> lost = lost_by_this(); !lost.empty()) {
+    text += ": it and rank " + list_of(lost) + " have lost each other, and of such ranks the one that ";
+    text += is_sparse() ? "lost more is left out, then the one that fewer others need as a relay, then the higher"
+                        : "reaches fewer is left out, then the higher";
   }
   exclude(
       Status(Code::kDisconnected, text).with_advice("the others go on without this rank: end it, or start it anew"));

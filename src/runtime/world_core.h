@@ -132,6 +132,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   bool is_misfit(const wire::MessageEnvelope& envelope) override;
   void on_misfit(const Peer& by, const wire::MessageEnvelope& envelope, Instant now) override;
   void on_check(const Peer& by, const Question& question, Instant now) override;
+  void on_decided(Instant now) override;
   void on_bell(const Peer& by, Instant now) override;
   void on_checked(const Peer& by, std::uint64_t number, Code code, Instant now) override;
 
@@ -192,12 +193,15 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   void open_hearing();
   void note_lost(std::uint32_t rank, const Status& cause);
   void note_dead(std::uint32_t rank);
+  std::vector<std::uint32_t> lost_by_this() const;
   void convict(std::uint32_t rank);
-  void on_decided(Instant now);
   void tell_revoked(Instant now);
   void retell_revoked(Instant now);
   /// Ranks have lost each other. Nobody votes until it is decided who failed.
-  bool is_undecided() const { return hearing_ != nullptr && hearing_->is_undecided(); }
+  bool is_undecided() const {
+    if (is_sparse()) return excluded_.ok() && seat_->relay->is_undecided();
+    return hearing_ != nullptr && hearing_->is_undecided();
+  }
   void note_failure(std::uint32_t rank, const Status& cause);
   std::vector<bool> dead() const;
   Status check_quorum(std::uint32_t left, std::uint32_t dead) const;

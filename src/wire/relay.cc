@@ -45,6 +45,10 @@ bool read_rest(base::ByteReader& in, RelayMessage& message) {
       message.rank = read_rank(in);
       message.body = in.rest();
       return true;
+    case RelayKind::kLost:
+      message.rank = read_rank(in);
+      message.other = read_rank(in);
+      return true;
   }
   return false;
 }
@@ -62,6 +66,8 @@ bool is_sane(const RelayMessage& message) {
       return message.generation != 0 && size != 0 && size <= kRelayBitmapMax;
     case RelayKind::kCard:
       return size != 0 && size <= kRelayCardMax;
+    case RelayKind::kLost:
+      return size == 0 && message.rank != message.other;
   }
   return false;
 }
@@ -89,6 +95,10 @@ std::string encode(const RelayMessage& message) {
     case RelayKind::kGraph:
       out.varint(message.generation);
       break;
+    case RelayKind::kLost:
+      out.varint(message.rank);
+      out.varint(message.other);
+      break;
   }
   return bytes;
 }
@@ -97,8 +107,9 @@ Result<RelayMessage> decode_relay(std::span<const std::byte> bytes) {
   base::ByteReader in(bytes);
   RelayMessage message{.kind = static_cast<RelayKind>(in.u8())};
   if (!read_rest(in, message)) return corrupt_relay("a message of an unknown kind");
-  const bool is_short = message.kind == RelayKind::kGone || message.kind == RelayKind::kLeaving;
-  if (is_short ? !in.finished() : !in.ok()) return corrupt_relay("a message is malformed or cut off");
+  const bool has_body =
+      message.kind == RelayKind::kFrame || message.kind == RelayKind::kGraph || message.kind == RelayKind::kCard;
+  if (!has_body ? !in.finished() : !in.ok()) return corrupt_relay("a message is malformed or cut off");
   if (!is_sane(message)) return corrupt_relay("a message's fields contradict each other");
   return message;
 }

@@ -27,7 +27,8 @@ std::vector<RelayMessage> one_relay_of_each() {
           {.kind = RelayKind::kGone, .rank = 300},
           {.kind = RelayKind::kLeaving, .rank = 5},
           {.kind = RelayKind::kGraph, .generation = 2, .body = base::as_bytes("\x05")},
-          {.kind = RelayKind::kCard, .rank = 6, .body = base::as_bytes("card")}};
+          {.kind = RelayKind::kCard, .rank = 6, .body = base::as_bytes("card")},
+          {.kind = RelayKind::kLost, .rank = 300, .other = 5}};
 }
 
 TEST(WireRelay, GoldenVectors) {
@@ -37,7 +38,8 @@ TEST(WireRelay, GoldenVectors) {
                                            "02ac02",
                                            "0305",
                                            "040205",
-                                           "050663617264"};
+                                           "050663617264",
+                                           "06ac0205"};
   const std::vector<RelayMessage> messages = one_relay_of_each();
   ASSERT_EQ(golden.size(), messages.size());
   for (std::size_t i = 0; i < golden.size(); ++i) EXPECT_EQ(hex(relay_bytes(messages[i])), golden[i]) << i;
@@ -52,6 +54,7 @@ TEST(WireRelay, WhatIsDecodedIsWrittenTheSameAgain) {
     EXPECT_EQ(read->source, message.source);
     EXPECT_EQ(read->target, message.target);
     EXPECT_EQ(read->rank, message.rank);
+    EXPECT_EQ(read->other, message.other);
   }
 }
 
@@ -72,10 +75,12 @@ TEST(WireRelay, WhatIsOutOfBoundsIsCorrupt) {
   const std::vector<std::string> bad = {
       "",
       std::string("\x00", 1),
-      "\x06",
+      "\x07",
       "\x02",
       relay_bytes({.kind = RelayKind::kGone, .rank = 5}) + "x",
       relay_bytes({.kind = RelayKind::kGone, .rank = kRelayRankMax + 1}),
+      relay_bytes({.kind = RelayKind::kLost, .rank = 5, .other = 5}),
+      relay_bytes({.kind = RelayKind::kLost, .rank = 5, .other = 6}) + "x",
       relay_bytes({.kind = RelayKind::kFrame, .source = 1, .target = 1, .sequence = 1, .body = base::as_bytes("x")}),
       relay_bytes({.kind = RelayKind::kFrame, .source = 1, .target = 2, .sequence = 0, .body = base::as_bytes("x")}),
       relay_bytes({.kind = RelayKind::kFrame, .source = 1, .target = 2, .sequence = 1}),

@@ -112,6 +112,7 @@ void WorldJudge::delay(Duration span) {
 
 void WorldJudge::on_gone(const Actor& actor) {
   for (const auto& each : *actors_) look_at_ways(*each);
+  look_at_verdict(actor);
   ways_.note_gone(static_cast<std::uint32_t>(actor.number));
   count_as_gone(actor);
 }
@@ -128,10 +129,18 @@ void WorldJudge::count_as_gone(const Actor& actor) {
 }
 
 void WorldJudge::on_parted(const Actor& one, const Actor& other) {
+  parting_ = {.one = one.number, .other = other.number, .when = universe_.world.now()};
   if (!ways_.is_sparse()) return count_as_gone(one.number < other.number ? other : one);
-  for (const Actor* const each : {&one, &other}) {
-    count_as_gone(*each);
-    ways_.note_doubtful(static_cast<std::uint32_t>(each->number));
+  for (const auto& each : *actors_) look_at_ways(*each);
+  bool has_changed = !left_.empty();  // Ranks leave, or go by smaller graphs: what they know of each other differs.
+  for (const auto& each : *actors_)
+    has_changed = has_changed || ways_.generation(static_cast<std::uint32_t>(each->number)) > 0;
+  if (has_changed) may_accuse();
+  parting_->out = ways_.note_lost(static_cast<std::uint32_t>(one.number), static_cast<std::uint32_t>(other.number));
+  for (const std::uint32_t rank : parting_->out) {
+    universe_.world.note("to be left out", (*actors_)[rank]->name);
+    ways_.note_gone(rank);
+    count_as_gone(*(*actors_)[rank]);
   }
 }
 
@@ -171,6 +180,24 @@ void WorldJudge::look_at_ways(const Actor& actor) {
     if (generation > ways_.generation(rank)) ways_.note_graph(rank, generation, relay.routes().graph());
     if (relay.dropped() > 0) fail(fmt::format("{} dropped {} frames", actor.name, relay.dropped()));
   });
+}
+
+/// One of two that lost each other may end before all have heard the verdict. If it is the one that stays, nobody need
+/// be left out. If it is the other one, a rank that it was the only relay of is by itself.
+void WorldJudge::look_at_verdict(const Actor& actor) {
+  const bool is_party = parting_ && (actor.number == parting_->one || actor.number == parting_->other);
+  if (!ways_.is_sparse() || !is_party) return;
+  const bool stays = !gone_.contains(actor.number);
+  for (const auto& each : *actors_) {
+    const std::shared_ptr<runtime::RankSeat> seat = each->is_alive ? each->seat.lock() : nullptr;
+    if (seat == nullptr || each->number == actor.number || gone_.contains(each->number) == stays) continue;
+    each->turner.under_lane([&] {
+      const bool has_heard =
+          stays ? std::ranges::all_of(parting_->out, [&](std::uint32_t rank) { return seat->relay->has_failed(rank); })
+                : seat->relay->is_excluded();
+      if (!has_heard) may_accuse();
+    });
+  }
 }
 
 /// Nothing that this deed says to the rank reaches it any more.
@@ -466,6 +493,15 @@ void WorldJudge::check_alone(const Deed& deed, const Shrunk& mine) {
   }
 }
 
+/// Nobody goes on with both of two that lost each other.
+void WorldJudge::check_parted(const Deed& deed, const std::vector<std::size_t>& actors) {
+  if (!parting_ || deed.begun < parting_->when + kNoticeMax) return;
+  const auto is_in = [&](std::size_t actor) { return std::ranges::find(actors, actor) != actors.end(); };
+  if (is_in(parting_->one) && is_in(parting_->other)) {
+    fail(describe(deed) + " made a world with two ranks that had lost each other");
+  }
+}
+
 /// The new world has more than half of those whose end nobody can have proven. Some may have died since it was decided,
 /// which only makes this easier to meet.
 void WorldJudge::check_majority(const Deed& deed, std::size_t ranks) {
@@ -500,6 +536,7 @@ Realm* WorldJudge::on_shrunk(Deed& deed, const World& world) {
     check_majority(deed, actors.size());
     check_alone(deed, {.actors = actors, .failed = failed});
   }
+  check_parted(deed, actors);
   check_same(deed, {.actors = actors, .failed = failed});
   const Part& part = part_of(deed);
   for (std::uint64_t number = parent.first_number; number <= last_good; ++number) {

@@ -15,14 +15,15 @@
 //   memory        nothing touches the memory of an operation that has ended
 //   leaks         at the end no rank holds anything of a world that it left
 //   ways          of a sparse world: as long as the ranks that live have ways to one another, all of the above holds
-//                 for them as in a full world, whichever ranks between them are gone. Where they have none, each may
-//                 take the other for failed. No rank is ever sent a frame that it has to drop.
+//                 for them as in a full world, whichever ranks and links between them are gone. Where they have none,
+//                 each may take the other for failed. No rank is ever sent a frame that it has to drop.
 //
 // Thread rule: one thread. Lifetime: the run's.
 
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -76,8 +77,8 @@ class WorldJudge {
   void on_left(const Actor& actor);
   /// and relays nothing for others from now on: all that live have said the same.
   void on_out(const Actor& actor);
-  /// Two ranks lose each other for good, and both reach all others: the higher one fails. In a sparse world they are
-  /// neighbours, and both fail or one of them.
+  /// Two ranks lose each other for good, and both reach all others: the higher one fails, and nobody else. In a sparse
+  /// world they are neighbours: see Ways::note_lost.
   void on_parted(const Actor& one, const Actor& other);
   /// The world that all enter has this topology.
   void set_topology(const Topology& topology, std::size_t ranks);
@@ -103,6 +104,13 @@ class WorldJudge {
   std::uint64_t bad() const { return bad_; }
 
  private:
+  /// Two that lost each other for good.
+  struct Parting {
+    std::size_t one = 0, other = 0;
+    Instant when;
+    Ways::Ranks out = {};  ///< Who must be left out.
+  };
+
   void wrong(const Deed& deed, const Status& status, const std::string& why);
   void check_status(const Actor& actor, const Deed& deed, const Status& status);
   void check_disconnected(const Deed& deed, const Status& status);
@@ -123,11 +131,13 @@ class WorldJudge {
   bool is_lost(const Deed& deed, std::uint32_t rank) const;
   void count_as_gone(const Actor& actor);
   void look_at_ways(const Actor& actor);
+  void look_at_verdict(const Actor& actor);
   void check_vote(const Realm& realm, std::size_t agreement, bool flag, const Deed& deed);
   void check_same(const Deed& deed, const Shrunk& mine);
   void check_lost_letters();
   void check_misfit(const Deed& deed);
   void check_alone(const Deed& deed, const Shrunk& mine);
+  void check_parted(const Deed& deed, const std::vector<std::size_t>& actors);
   void check_majority(const Deed& deed, std::size_t ranks);
 
   sim::Universe& universe_;
@@ -142,6 +152,7 @@ class WorldJudge {
   Ways::Ranks left_;  ///< Actors that need not relay any more.
   bool has_majority_ = false, is_automatic_ = false;
   bool may_accuse_ = false;
+  std::optional<Parting> parting_;
   Instant troubled_until_ = Instant::min(), delayed_until_ = Instant::min();
   std::uint64_t next_uid_ = 1;
   std::uint64_t deeds_ = 0, good_ = 0, bad_ = 0;

@@ -12,8 +12,9 @@ using std::chrono::milliseconds;
 
 /// After a fault that parts ranks: until sessions are up again or given up.
 constexpr Duration kMendMax = milliseconds(1000);
-constexpr std::int64_t kStrikeMax = 600'000;     ///< Nanoseconds from sight to strike.
-constexpr std::int64_t kStrikeSoonMax = 30'000;  ///< The same of what is soon over.
+constexpr std::int64_t kStrikeMax = 600'000;      ///< Nanoseconds from sight to strike.
+constexpr std::int64_t kStrikeSoonMax = 30'000;   ///< The same of what is soon over.
+constexpr std::int64_t kLateMax = 1'000'000'000;  ///< Nanoseconds.
 
 }  // namespace
 
@@ -216,7 +217,14 @@ void Mishaps::strike_link(Fault fault, Actor& from, Actor& to) {
   if (fault == Fault::kCut && stage_.settings().parts) {
     stage_.judge().on_parted(from, to);
     universe.net.fabric().cut(a, b);
-    return universe.net.fabric().cut(b, a);
+    universe.net.fabric().cut(b, a);
+    if (!is_sparse(stage_.settings()) || rng_.chance(0.5)) return;
+    // Too late: both have given up their session, and a verdict is final.
+    const Duration late = 2 * stage_.settings().peer_timeout + Duration(rng_.range(0, kLateMax));
+    return universe.world.after(late, [&universe, a, b] {
+      universe.net.fabric().heal(a, b);
+      universe.net.fabric().heal(b, a);
+    });
   }
   if (fault == Fault::kCut) {
     const Duration time = span();

@@ -31,6 +31,21 @@ Topology draw_edges(base::Rng& rng, std::uint32_t ranks) {
   return Topology::of_edges(std::move(edges));
 }
 
+/// A ring of some ranks, by which the others hang: so it matters who of two neighbours is left out.
+Topology draw_ring_with_tails(base::Rng& rng, std::uint32_t ranks) {
+  std::vector<std::uint32_t> order(ranks);
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    const auto at = static_cast<std::uint32_t>(rng.below(rank + 1));
+    order[rank] = order[at];
+    order[at] = rank;
+  }
+  const std::uint32_t ring = std::max<std::uint32_t>(3, ranks - 1 - static_cast<std::uint32_t>(rng.below(ranks / 2)));
+  std::vector<Topology::Edge> edges;
+  for (std::uint32_t i = 0; i < ring; ++i) edges.emplace_back(order[i], order[(i + 1) % ring]);
+  for (std::uint32_t i = ring; i < ranks; ++i) edges.emplace_back(order[rng.below(i)], order[i]);
+  return Topology::of_edges(std::move(edges));
+}
+
 Topology draw_topology(base::Rng& rng, std::uint32_t ranks) {
   constexpr std::uint32_t kTwoEach = 4, kHasFarRanks = 6;
   switch (rng.below(4)) {
@@ -48,7 +63,8 @@ Topology draw_topology(base::Rng& rng, std::uint32_t ranks) {
 
 void make_sparse(base::Rng& rng, Settings& settings) {
   settings.ranks = 4 + rng.below(settings.errs ? 2 : rng.chance(0.2) ? 9 : 5);
-  settings.topology = draw_topology(rng, static_cast<std::uint32_t>(settings.ranks));
+  const auto ranks = static_cast<std::uint32_t>(settings.ranks);
+  settings.topology = settings.parts && rng.chance(0.5) ? draw_ring_with_tails(rng, ranks) : draw_topology(rng, ranks);
 }
 
 }  // namespace
@@ -76,7 +92,10 @@ Settings draw_settings(base::Rng& rng, std::uint64_t seed, sim::Mode mode) {
   if (settings.boards && seed % 2 == 0) settings.at_once = kMoreThanSlots;
   if (settings.dissents) settings.faults = 1 + rng.below(4);
   if (settings.cancels) settings.faults = std::min<std::size_t>(settings.faults, 1);
-  if (seed % 16 == 8 && mode == sim::Mode::kStream) {
+  // Some runs without faults: there every operation must end well.
+  if (seed % 8 == 7) settings.faults = 0;
+  const bool parts_sparse = seed % 16 == 15 && is_sparse_seed(seed, mode);
+  if ((seed % 16 == 8 || parts_sparse) && mode == sim::Mode::kStream) {
     settings.parts = true;
     settings.ranks = std::max<std::size_t>(settings.ranks, 3);
     settings.faults = 1;
@@ -92,8 +111,6 @@ Settings draw_settings(base::Rng& rng, std::uint64_t seed, sim::Mode mode) {
   constexpr std::size_t kElementMax = 8;  // Bytes. Each rank has a share of each piece.
   if (may_share && seed % 5 < 3) settings.piece = settings.ranks * kElementMax * (1 + seed % 2);
   settings.in_blocks = rng.chance(0.7);
-  // Some runs without faults: there every operation must end well.
-  if (seed % 8 == 7) settings.faults = 0;
   if (is_sparse_seed(seed, mode)) make_sparse(rng, settings);
   return settings;
 }

@@ -30,7 +30,8 @@ struct Settings {
   bool errs = false;       ///< One rank calls something else than the others, once.
   bool majority = false;   ///< Only more than half of the ranks go on.
   bool dissents = false;   ///< Ranks vote against going on though all is well.
-  bool parts = false;      ///< The only fault: two ranks that live lose each other for good.
+  bool parts = false;      ///< The only fault: two ranks that live lose each other for good (in sparse worlds
+                           ///< neighbours, and half of them for longer than peer_timeout).
   bool groups = false;
   bool automatic = false;  ///< Worlds recover by themselves.
   std::size_t hosts = 1;   ///< So many hosts have the ranks, in turn or

@@ -1,5 +1,7 @@
 #include "worldsim/ways.h"
 
+#include <utility>
+
 namespace hawser::worldsim {
 
 void Ways::open(const Topology& topology, std::uint32_t size) {
@@ -16,46 +18,65 @@ void Ways::note_gone(std::uint32_t rank) {
   if (is_sparse() && gone_.insert(rank).second) look();
 }
 
-void Ways::note_doubtful(std::uint32_t rank) {
-  if (is_sparse() && doubtful_.insert(rank).second) look();
-}
-
-/// With each choice of the doubtful ones. There are two at most.
-void Ways::look() {
-  Ranks gone = gone_;
-  look_without(gone);
-  for (const std::uint32_t one : doubtful_) {
-    gone.insert(one);
-    look_without(gone);
-    Ranks alone = gone_;
-    alone.insert(one);
-    look_without(alone);
-  }
-}
-
-void Ways::look_without(const Ranks& gone) {
+Ways::Ranks Ways::note_lost(std::uint32_t one, std::uint32_t other) {
+  if (!is_sparse() || !lost_.insert(runtime::link_of(one, other)).second) return {};
+  look();
+  if (!joins(one, other, {})) return {};
+  const Ranks without_one = largest_without(one), without_other = largest_without(other);
+  const bool keeps_other =
+      without_one.size() == without_other.size() ? other < one : without_one.size() > without_other.size();
+  const Ranks& stays = keeps_other ? without_one : without_other;
+  Ranks out;
   for (std::uint32_t rank = 0; rank < graphs_.size(); ++rank) {
-    if (!gone.contains(rank) && !sees_all(rank, gone)) were_apart_ = true;
+    if (!gone_.contains(rank) && !stays.contains(rank)) out.insert(rank);
   }
+  return out;
+}
+
+void Ways::look() {
+  for (std::uint32_t rank = 0; rank < graphs_.size(); ++rank) {
+    if (!gone_.contains(rank) && !sees_all(rank)) were_apart_ = true;
+  }
+}
+
+std::vector<std::uint32_t> Ways::hops_without(std::uint32_t from, const Ranks& without) const {
+  Ranks out = without;
+  out.insert(gone_.begin(), gone_.end());
+  return graphs_[from].graph.next_hops(from, out, lost_);
+}
+
+Ways::Ranks Ways::joined_with(std::uint32_t rank, const Ranks& without) const {
+  const std::vector<std::uint32_t> hops = hops_without(rank, without);
+  Ranks joined = {rank};
+  for (std::uint32_t other = 0; other < hops.size(); ++other) {
+    if (hops[other] != runtime::kNoRank) joined.insert(other);
+  }
+  return joined;
+}
+
+Ways::Ranks Ways::largest_without(std::uint32_t rank) const {
+  Ranks largest;
+  for (std::uint32_t from = 0; from < graphs_.size(); ++from) {
+    if (from == rank || gone_.contains(from)) continue;
+    Ranks joined = joined_with(from, {rank});
+    if (joined.size() > largest.size()) largest = std::move(joined);
+  }
+  return largest;
 }
 
 /// Members of a graph have neighbours, unless there is one alone.
-bool Ways::sees_all(std::uint32_t rank, const Ranks& gone) const {
+bool Ways::sees_all(std::uint32_t rank) const {
   const runtime::Graph& graph = graphs_[rank].graph;
-  const std::vector<std::uint32_t> hops = graph.next_hops(rank, gone);
+  const std::vector<std::uint32_t> hops = hops_without(rank, {});
   for (std::uint32_t other = 0; other < graph.size(); ++other) {
-    const bool counts = other != rank && !gone.contains(other) && !graph.neighbours(other).empty();
+    const bool counts = other != rank && !gone_.contains(other) && !graph.neighbours(other).empty();
     if (counts && hops[other] == runtime::kNoRank) return false;
   }
   return true;
 }
 
 bool Ways::joins(std::uint32_t from, std::uint32_t to, const Ranks& without) const {
-  if (!is_sparse() || from == to) return true;
-  Ranks out = without;
-  out.insert(gone_.begin(), gone_.end());
-  out.insert(doubtful_.begin(), doubtful_.end());
-  return graphs_[from].graph.next_hops(from, out)[to] != runtime::kNoRank;
+  return !is_sparse() || from == to || hops_without(from, without)[to] != runtime::kNoRank;
 }
 
 bool Ways::are_neighbours(std::uint32_t one, std::uint32_t other) const {
@@ -64,10 +85,10 @@ bool Ways::are_neighbours(std::uint32_t one, std::uint32_t other) const {
 
 bool Ways::leads_by(std::uint32_t from, std::uint32_t to, std::uint32_t relay) const {
   if (!is_sparse() || from == to) return false;
-  for (std::uint32_t at = graphs_[from].graph.next_hops(from, gone_)[to]; at != to;) {
+  for (std::uint32_t at = graphs_[from].graph.next_hops(from, gone_, lost_)[to]; at != to;) {
     if (at == relay) return true;
     if (at == runtime::kNoRank) return false;
-    at = graphs_[from].graph.next_hops(at, gone_)[to];
+    at = graphs_[from].graph.next_hops(at, gone_, lost_)[to];
   }
   return false;
 }

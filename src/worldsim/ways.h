@@ -28,8 +28,10 @@ class Ways {
   std::uint64_t generation(std::uint32_t rank) const { return graphs_[rank].generation; }
   /// No way leads by it any more.
   void note_gone(std::uint32_t rank);
-  /// From now on it may be gone or not: all that follows from either counts.
-  void note_doubtful(std::uint32_t rank);
+  /// These two neighbours, all of whose ranks go by the first graph, lose each other for good. Returns whom the ranks
+  /// leave out for it: the one of the two without which more of the rest stay joined, then the higher; and those that
+  /// are not joined then. Empty: no way leads round, so each side goes on by itself.
+  Ranks note_lost(std::uint32_t one, std::uint32_t other);
 
   /// At some time no way led from a rank that lives to another that lives: each may have taken the other for failed.
   bool were_apart() const { return were_apart_; }
@@ -45,11 +47,14 @@ class Ways {
     runtime::Graph graph;
   };
   void look();
-  void look_without(const Ranks& gone);
-  bool sees_all(std::uint32_t rank, const Ranks& gone) const;
+  bool sees_all(std::uint32_t rank) const;
+  std::vector<std::uint32_t> hops_without(std::uint32_t from, const Ranks& without) const;
+  Ranks joined_with(std::uint32_t rank, const Ranks& without) const;
+  Ranks largest_without(std::uint32_t rank) const;
 
   std::vector<View> graphs_;  ///< By rank. Empty: the world is full.
-  Ranks gone_, doubtful_;
+  Ranks gone_;
+  runtime::Links lost_;
   bool were_apart_ = false;
 };
 

@@ -54,14 +54,32 @@ TEST(WaysTest, NeighboursThatGoPartNobody) {
   EXPECT_FALSE(ways.were_apart());
 }
 
-TEST(WaysTest, ADoubtfulRankCountsBothWays) {
+TEST(WaysTest, OfTwoThatLoseEachOtherTheHigherIsLeftOut) {
   Ways ways;
   ways.open(Topology::regular(2), 6);
-  ways.note_doubtful(1);
-  ways.note_doubtful(2);
+  EXPECT_EQ(ways.note_lost(2, 3), (Ways::Ranks{3}));
+  EXPECT_TRUE(ways.joins(2, 3, {}));
+  EXPECT_FALSE(ways.joins(2, 3, {0}));
+  EXPECT_TRUE(ways.leads_by(2, 3, 0));
   EXPECT_FALSE(ways.were_apart());
-  EXPECT_FALSE(ways.joins(0, 3, {4}));
-  ways.note_gone(3);  // If 1 is gone, and 2 is not, nobody reaches 2.
+}
+
+TEST(WaysTest, TheOneThatJoinsOthersStays) {
+  Ways ways;
+  ways.open(parse_topology("edges:0-1,1-2,2-3,3-0,3-4").value(), 5);
+  EXPECT_EQ(ways.note_lost(0, 3), (Ways::Ranks{0}));
+}
+
+TEST(WaysTest, WhoIsNotJoinedAnyMoreIsLeftOutToo) {
+  Ways ways;
+  ways.open(parse_topology("edges:0-1,1-2,2-3,3-0,3-4,0-5").value(), 6);
+  EXPECT_EQ(ways.note_lost(0, 3), (Ways::Ranks{3, 4}));
+}
+
+TEST(WaysTest, WithoutAWayRoundEachSideIsForItself) {
+  Ways ways;
+  ways.open(parse_topology("edges:0-1,1-2").value(), 3);
+  EXPECT_TRUE(ways.note_lost(1, 2).empty());
   EXPECT_TRUE(ways.were_apart());
 }
 

@@ -14,8 +14,8 @@ RANK = """
 import os, sys, time
 import numpy, hawser
 
-rank, folder, recovery, topology = int(sys.argv[1]), *sys.argv[2:]
-world = hawser.World.open(3, rank, hawser.file_directory(folder + "/directory"), timeout=60, recovery=recovery,
+rank, size, folder, recovery, topology = int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]
+world = hawser.World.open(size, rank, hawser.file_directory(folder + "/directory"), timeout=60, recovery=recovery,
                           topology=topology, quorum="majority")
 total = numpy.ones(1, numpy.int64)
 world.all_reduce(total)
@@ -66,10 +66,10 @@ def hosts():
         yield HOSTS
 
 
-def run_ranks(hosts, folder, cut, *arguments):
-    """What each rank says at its end, after the cable between two of them was cut."""
-    ranks = [start_python(host, RANK, str(rank), str(folder), *arguments, HAWSER_PEER_TIMEOUT="1s")
-             for rank, host in enumerate(hosts)]
+def run_ranks(hosts, folder, cut, *arguments, of_rank=(0, 1, 2)):
+    """What each rank says at its end, after the cable between two hosts was cut. `of_rank`: the host of each rank."""
+    ranks = [start_python(hosts[host], RANK, str(rank), str(len(of_rank)), str(folder), *arguments,
+                          HAWSER_PEER_TIMEOUT="1s") for rank, host in enumerate(of_rank)]
     try:
         for process in ranks:
             assert process.stdout.readline() == "up\n", process.stderr.read()
@@ -101,6 +101,21 @@ def test_one_part_of_a_sparse_world_goes_on_where_a_majority_is_asked_for(hosts,
     said = run_ranks(hosts, tmp_path, (1, 2), recovery, "edges:0-1,1-2")
     assert said[:2] == ["goes on as 0 of 2, was 0", "goes on as 1 of 2, was 1"]
     assert "has no quorum: 1 ranks are left of 3 that are not proven dead" in said[2]
+
+
+@pytest.mark.parametrize("recovery", ["manual", "automatic"])
+def test_of_two_neighbours_in_a_sparse_world_one_is_left_out(hosts, tmp_path, recovery):
+    """A triangle; rank 2 is on no way between others."""
+    said = run_ranks(hosts, tmp_path, (0, 2), recovery, "edges:0-1,1-2,0-2")
+    assert said[:2] == ["goes on as 0 of 2, was 0", "goes on as 1 of 2, was 1"]
+    assert "holds this rank, 2, for failed" in said[2]
+
+
+def test_the_neighbour_that_others_need_as_a_relay_stays(hosts, tmp_path):
+    """Rank 3, on the host of rank 2, has no other neighbour."""
+    said = run_ranks(hosts, tmp_path, (0, 2), "manual", "edges:0-1,1-2,0-2,2-3", of_rank=(0, 1, 2, 2))
+    assert said[1:] == ["goes on as 0 of 3, was 1", "goes on as 1 of 3, was 2", "goes on as 2 of 3, was 3"]
+    assert "holds this rank, 0, for failed" in said[0]
 
 
 @pytest.mark.parametrize("seconds", [1.5, 3.5])

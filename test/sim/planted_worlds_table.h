@@ -101,6 +101,13 @@ inline constexpr PlantedBug kPlantedBugs[] = {
      96},
     {Planted::kRelayClassLost, "relay_class_lost", sim::Mode::kStream, {"do not come to an end"}, 32},
     {Planted::kRelayLeavesEarly, "relay_leaves_early", sim::Mode::kStream, {"still needs it as a relay"}, 32},
+    {Planted::kLossIsDeath, "loss_is_death", sim::Mode::kStream, {"names none that failed", "which lives"}},
+    {Planted::kLossUntold, "loss_untold", sim::Mode::kStream, {"dropped", "names none that failed"}},
+    {Planted::kAnswerUnawaited, "answer_unawaited", sim::Mode::kStream, {"nobody may hold this rank"}},
+    {Planted::kCourtParts,
+     "court_parts",
+     sim::Mode::kStream,
+     {"which lives", "names none that failed", "nobody may hold"}},
     {Planted::kUnreachableAwaited, "unreachable_awaited", sim::Mode::kStream, {"do not come to an end"}, 96},
 };
 

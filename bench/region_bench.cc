@@ -1,7 +1,7 @@
-// What registering costs: listed and unlisted regions, grants and remote buffers, made and ended beside PEERS peers with
-// a session. All agents are of this process and are polled by one thread, so the parts are counted apart: the call, the
-// turns of the owner, and those of all peers, of which some find nothing to do. Grants for one transfer are used by one
-// peer and end by that.
+// What registering costs: listed and unlisted regions, grants and remote buffers, made and ended beside PEERS peers
+// with a session. All agents are of this process and are polled by one thread, so the parts are counted apart: the
+// call, the turns of the owner, and those of all peers, of which some find nothing to do. Grants for one transfer are
+// used by one peer and end by that.
 //
 //   region_bench BACKEND [PEERS] [ROUNDS]
 

@@ -6,7 +6,7 @@
 // The owner gives out parts of one region: for anybody or for one of the two, for one transfer or for many, for a while
 // or for good. The liar changes what the bytes say of holder and use, keeps grants, and never reports an end. The judge
 // checks that no transfer is served to another than the holder, after the grant's time, or as a second one; and that
-// nothing touches what was revoked.
+// nothing touches what was revoked, or what has ended by itself.
 
 #include <fmt/format.h>
 
@@ -45,6 +45,7 @@ constexpr PlantedGrantBug kBugs[] = {
     {Planted::kSecondUseServed, "second_use_served", "served twice"},
     {Planted::kExpiryForgotten, "expiry_forgotten", "served after its time"},
     {Planted::kGenerationUnchecked, "generation_unchecked", "touched after it was revoked"},
+    {Planted::kReportTrusted, "report_trusted", "touched after it had ended"},
 };
 
 /// A grant, as the judge knows it.
@@ -54,6 +55,7 @@ struct Given {
   int holder = -1;  ///< Of `agents`; -1: anybody.
   bool once = false;
   bool revoked = false;
+  bool over = false;  ///< It ended by itself: nobody touches its part, says its owner.
   Instant expires = Instant::max();
   int served = 0;
 };
@@ -81,10 +83,15 @@ class Trial {
 
   /// Empty: all was as it must be.
   std::string run() {
-    for (int step = 0; step < 60 && complaint_.empty(); ++step) act();
+    for (int step = 0; step < 60 && complaint_.empty(); ++step) {
+      act();
+      look_for_ends();
+    }
     settle();
     for (const Given& each : given_) {
-      if (each.revoked && complaint_.empty()) check_untouched(each);
+      if (!complaint_.empty()) break;
+      if (each.revoked) check_untouched(each, "touched after it was revoked");
+      if (each.over) check_untouched(each, "touched after it had ended");
     }
     return complaint_;
   }
@@ -163,21 +170,27 @@ class Trial {
   }
 
   void revoke(Given& given) {
-    if (given.revoked) return;
+    if (given.revoked || given.over) return;
     Status revoked;
     env_->blocking(*owner_, [&] { revoked = given.grant.revoke(5s); });
     if (!revoked.ok()) return complain("revoke gave " + revoked.to_string());
     given.revoked = true;
     std::ranges::fill(part_of(given), kNever);
-    check_untouched(given);
+    check_untouched(given, "touched after it was revoked");
+  }
+
+  void look_for_ends() {
+    for (Given& each : given_) {
+      if (each.revoked || each.over || !each.grant.ended()) continue;
+      each.over = true;
+      std::ranges::fill(part_of(each), kNever);
+    }
   }
 
   std::span<std::byte> part_of(const Given& given) { return std::span(memory_).subspan(given.part * kPart, kPart); }
-  void check_untouched(const Given& given) {
+  void check_untouched(const Given& given, const std::string& complaint) {
     const auto bytes = part_of(given);
-    if (std::ranges::any_of(bytes, [](std::byte byte) { return byte != kNever; })) {
-      complain("touched after it was revoked");
-    }
+    if (std::ranges::any_of(bytes, [](std::byte byte) { return byte != kNever; })) complain(complaint);
   }
 
   void settle() {

@@ -116,7 +116,7 @@ class HAWSER_API RemoteBuffer {
   Result<RemoteBuffer> slice(std::uint64_t offset, std::uint64_t size) const;
 
   std::string encode() const;
-  /// kCorrupt for what is no handle, kUnsupported for one of a later version.
+  /// kCorrupt for what is no handle, kUnsupported for one of another version.
   static Result<RemoteBuffer> decode(std::span<const std::byte> bytes);
   static Result<RemoteBuffer> decode(std::string_view bytes) {
     return decode(std::as_bytes(std::span<const char>(bytes.data(), bytes.size())));

@@ -20,6 +20,14 @@ struct BoundRegionsTest : testing::Test {
   void let_go() {
     bound.let_go([this](Id id) { unbound.push_back(id); });
   }
+  void let_go_granted() {
+    bound.let_go_granted([this](Id id) { unbound.push_back(id); });
+  }
+  static std::shared_ptr<const RemoteRegion> grant_of(Id id) {
+    auto made = std::make_shared<RemoteRegion>(*handle_of(id));
+    made->grant.emplace();
+    return made;
+  }
   void load_card_of(std::vector<Id> named) {
     bound.condemn_unless([&](Id id) { return std::ranges::find(named, id) != named.end(); });
   }
@@ -103,21 +111,43 @@ TEST_F(BoundRegionsTest, BoundAgainAfterItWasCondemned) {
 }
 
 TEST_F(BoundRegionsTest, AGrantGoesWithItsLastHandleThoughNoCardComes) {
-  auto made = std::make_shared<RemoteRegion>();
-  made->index = 5;
-  made->generation = 1;
-  made->grant.emplace();
-  std::shared_ptr<const RemoteRegion> grant = std::move(made);
+  auto grant = grant_of({5, 1});
   bound.add(grant);
   bound.add(grant);
   EXPECT_EQ(bound.size(), 1u);
   EXPECT_TRUE(bound.is_waiting());
-  let_go();
+  let_go_granted();
   EXPECT_TRUE(unbound.empty());
+  load_card_of({});
+  EXPECT_EQ(bound.size(), 1u) << "no card names a grant";
   grant.reset();
-  let_go();
+  let_go_granted();
   EXPECT_EQ(unbound, (std::vector<Id>{{5, 1}}));
   EXPECT_FALSE(bound.is_waiting());
+}
+
+TEST_F(BoundRegionsTest, ACardLooksAtNoGrants) {
+  bound.add(grant_of({5, 1}));
+  bound.add(handle_of({6, 1}));
+  load_card_of({});
+  let_go();
+  EXPECT_EQ(unbound, (std::vector<Id>{{6, 1}}));
+  EXPECT_TRUE(bound.is_waiting());
+  let_go_granted();
+  EXPECT_EQ(unbound, (std::vector<Id>{{6, 1}, {5, 1}}));
+}
+
+/// As a forged card may do.
+TEST_F(BoundRegionsTest, AGrantThatACardNamesToo) {
+  auto grant = grant_of({5, 1});
+  bound.add(grant);
+  bound.add(handle_of({5, 1}));
+  load_card_of({});
+  let_go();
+  EXPECT_TRUE(unbound.empty()) << "it is the grant's, too";
+  grant.reset();
+  let_go_granted();
+  EXPECT_EQ(unbound, (std::vector<Id>{{5, 1}}));
 }
 
 }  // namespace

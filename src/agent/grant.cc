@@ -57,8 +57,8 @@ Status check_terms(const Core& core, const PeerCore& owner, const wire::Grant& g
 std::shared_ptr<const RemoteRegion> granted_region(Core& core, const std::shared_ptr<PeerCore>& owner,
                                                    wire::Grant&& grant) {
   const base::MutexLock lock(owner->mutex);
-  std::weak_ptr<const RemoteRegion>& known = owner->handle_of(grant.index);
-  const auto same = known.lock();
+  PeerCore::Given& known = owner->given(grant.index);
+  const auto same = known.handle.lock();
   const bool is_same = same != nullptr && same->generation == grant.generation && same->key == grant.key;
   if (is_same && same->grant.has_value()) return same;
   auto made = remote_region(owner, grant, std::move(grant.region_name));
@@ -67,10 +67,10 @@ std::shared_ptr<const RemoteRegion> granted_region(Core& core, const std::shared
   made->grant =
       GrantTerms{.lifetime = lifetime, .expired_by = grant.lifetime_ms == 0 ? Instant::max() : core.now() + lifetime};
   if (grant.single_use) {
-    made->once =
-        core.grant_service.make_use(owner, {.index = grant.index, .generation = grant.generation, .key = grant.key});
+    const wire::GrantUsed use{.index = grant.index, .generation = grant.generation, .key = grant.key};
+    made->once = core.grant_service.make_use(owner, use, known.used == grant.generation);
   }
-  known = made;
+  known.handle = made;
   return made;
 }
 

@@ -91,7 +91,7 @@ Result<std::shared_ptr<LocalRegion>> GrantMaker::register_it(const std::shared_p
   return std::move(made.status);
 }
 
-Result<std::string> GrantMaker::encode(const LocalRegion& grant, const GrantWish& wish) const {
+Result<std::string> GrantMaker::encode(const LocalRegion& grant, Duration expiry) const {
   const backend::RegionEntry& entry = *grant.entry;
   wire::Grant told{.owner_name = its_.identity.name,
                    .owner = its_.identity.incarnation,
@@ -100,7 +100,7 @@ Result<std::string> GrantMaker::encode(const LocalRegion& grant, const GrantWish
                    .index = entry.index,
                    .generation = entry.generation,
                    .size = entry.size,
-                   .lifetime_ms = lifetime_ms(wish.expiry),
+                   .lifetime_ms = lifetime_ms(expiry),
                    .rights = entry.rights,
                    .single_use = entry.once != nullptr,
                    .device = entry.device,
@@ -112,6 +112,15 @@ Result<std::string> GrantMaker::encode(const LocalRegion& grant, const GrantWish
   return wire::encode(told);
 }
 
+Result<std::string> GrantMaker::tell_whole(const LocalRegion& region) const {
+  const auto refuse = [&](std::string_view why) { return bad_grant(region, std::string(why)); };
+  if (region.entry->listed) return refuse("the card lists the region");
+  if (region.entry->rights == Rights::kNone) return refuse("the region gives no right");
+  const InLaneGuard guard(its_.lane);
+  if (region.state.load(std::memory_order_acquire) != RegionState::kOpen) return refuse("the region is closed");
+  return encode(region, Duration::max());
+}
+
 Result<std::shared_ptr<const GrantCore>> GrantMaker::make(const std::shared_ptr<LocalRegion>& parent,
                                                           const GrantWish& wish) {
   HAWSER_TRY(its_.life.usable("grant"));
@@ -121,7 +130,7 @@ Result<std::shared_ptr<const GrantCore>> GrantMaker::make(const std::shared_ptr<
   Status status;
   {
     const InLaneGuard guard(its_.lane);
-    Result<std::string> bytes = encode(*core->region, wish);
+    Result<std::string> bytes = encode(*core->region, wish.expiry);
     status = bytes.error();
     if (bytes) core->bytes = std::move(*bytes);
     const bool is_open = its_.book.add(parent, core->region, its_.clock.now() + wish.expiry);

@@ -56,12 +56,14 @@ class GrantMaker {
   explicit GrantMaker(const Parts& parts) : its_(parts) {}
 
   Result<std::shared_ptr<const GrantCore>> make(const std::shared_ptr<LocalRegion>& parent, const GrantWish& wish);
+  /// The bytes of a grant that is an unlisted region itself: see inner::whole_grant.
+  Result<std::string> tell_whole(const LocalRegion& region) const;
 
  private:
   static Status check(const LocalRegion& parent, const GrantWish& wish);
   static RegionRegistrar::Entry entry_of(const LocalRegion& parent, const GrantWish& wish);
   Result<std::shared_ptr<LocalRegion>> register_it(const std::shared_ptr<LocalRegion>& parent, const GrantWish& wish);
-  Result<std::string> encode(const LocalRegion& grant, const GrantWish& wish) const HAWSER_REQUIRES(in_lane);
+  Result<std::string> encode(const LocalRegion& grant, Duration expiry) const HAWSER_REQUIRES(in_lane);
 
   const Parts its_;
 };

@@ -229,6 +229,35 @@ TEST_F(GrantMakerTest, AGrantThatIsHeldUpDoesNotCostItsRegionTheMemory) {
   EXPECT_EQ(::msync(memory, 4096, MS_ASYNC), -1) << "it is given back";
 }
 
+TEST_F(GrantMakerTest, AnUnlistedRegionIsToldAsAGrantOfAllOfIt) {
+  const wire::Grant its = *wire::decode_grant(base::as_bytes(maker_.tell_whole(*parent_).value()));
+  EXPECT_EQ(its.owner, identity_.incarnation);
+  EXPECT_EQ(its.key, parent_->entry->key);
+  EXPECT_EQ(its.index, parent_->entry->index);
+  EXPECT_EQ(its.size, memory_.size());
+  EXPECT_EQ(its.rights, Rights::kReadWrite);
+  EXPECT_EQ(its.lifetime_ms, 0u);
+  EXPECT_TRUE(its.holder.is_zero());
+  EXPECT_FALSE(its.single_use);
+  EXPECT_EQ(its.extras, (std::vector<std::pair<std::string, std::string>>{{"checking", "c"}, {"rdma", "rkey"}}));
+  EXPECT_EQ(count(), 0u) << "nothing was registered for it";
+  EXPECT_EQ(table_.count(), 1u);
+  ASSERT_TRUE(closer_.close(std::span(&parent_, 1), milliseconds(0)).ok());
+  EXPECT_EQ(maker_.tell_whole(*parent_).error().code(), Code::kInvalid);
+}
+
+TEST_F(GrantMakerTest, ARegionThatIsListedOrGivesNoRightIsToldAsNoGrant) {
+  auto listed = std::make_shared<backend::RegionEntry>(), locked = std::make_shared<backend::RegionEntry>();
+  listed->rights = Rights::kReadWrite;
+  locked->listed = false;
+  for (const auto& entry : {listed, locked}) {
+    entry->base = memory_.data();
+    entry->size = memory_.size();
+    const auto region = registrar_.add("add_region", std::span(&entry, 1), false).regions.front();
+    EXPECT_EQ(maker_.tell_whole(*region).error().code(), Code::kInvalid);
+  }
+}
+
 TEST_F(GrantMakerTest, GpuMemoryIsNotGranted) {
   auto entry = std::make_shared<backend::RegionEntry>();
   entry->base = memory_.data();

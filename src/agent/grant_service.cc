@@ -5,6 +5,7 @@
 
 #include "agent/peer_core.h"
 #include "agent/session.h"
+#include "base/planted.h"
 
 namespace hawser::agent {
 namespace {
@@ -15,9 +16,16 @@ constexpr std::array kGrantChannels = {OwnChannel{.id = wire::kGrantChannel, .wi
 
 class GrantService::Use final : public OneUse {
  public:
-  Use(GrantService& service, std::weak_ptr<PeerCore> owner, const wire::GrantUsed& grant)
-      : service_(service), owner_(std::move(owner)), grant_(grant) {}
+  Use(GrantService& service, std::weak_ptr<PeerCore> owner, const wire::GrantUsed& grant, bool was_used)
+      : OneUse(was_used), service_(service), owner_(std::move(owner)), grant_(grant) {}
 
+  void begin() override {
+    OneUse::begin();
+    const auto owner = owner_.lock();
+    if (owner == nullptr) return;
+    const base::MutexLock lock(owner->mutex);
+    owner->given(grant_.index).used = grant_.generation;
+  }
   void end() override {
     service_.ended_.emplace_back(owner_, grant_);
     service_.carrier_.note_deadline();
@@ -29,8 +37,9 @@ class GrantService::Use final : public OneUse {
   const wire::GrantUsed grant_;
 };
 
-std::shared_ptr<OneUse> GrantService::make_use(std::weak_ptr<PeerCore> owner, const wire::GrantUsed& grant) {
-  return std::make_shared<Use>(*this, std::move(owner), grant);
+std::shared_ptr<OneUse> GrantService::make_use(std::weak_ptr<PeerCore> owner, const wire::GrantUsed& grant,
+                                               bool was_used) {
+  return std::make_shared<Use>(*this, std::move(owner), grant, was_used);
 }
 
 std::span<const OwnChannel> GrantService::channels() const { return kGrantChannels; }
@@ -80,7 +89,11 @@ Status GrantService::on_message(Session& session, std::uint32_t, std::span<const
   // One that was revoked meanwhile is not there. A peer that has not got the key has no say.
   if (grant == nullptr || grant->entry->once == nullptr || grant->entry->key != used->key) return {};
   const base::Id128& holder = grant->entry->holder;
-  if (holder.is_zero() || holder == session.peer->incarnation) ends_.end(grant);
+  if (holder == session.peer->incarnation || base::planted(base::Planted::kReportTrusted)) {
+    ends_.end_used(grant);
+  } else if (holder.is_zero()) {
+    ends_.end(grant);  // Somebody else may have it, too.
+  }
   return {};
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 
 // GrantService: how the owner of a grant for one transfer learns that the transfer is final: its holder says so. Where
-// the target serves each chunk itself it refuses other transfers anyway; over mapped memory and RDMA it sees none.
+// the target serves each chunk itself it refuses other transfers anyway; over mapped memory and RDMA it sees none. The
+// holder remembers which grants it used, so that one that is imported again is not used again before its owner knows.
 //
 // Thread rule: under the lane's lock, but for make_use.
 
@@ -28,8 +29,9 @@ class GrantService final : public Service {
   GrantService(Carrier& carrier, const GrantBook& book, GrantEnds& ends)
       : carrier_(carrier), book_(book), ends_(ends) {}
 
-  /// For the holder: of that grant by that peer. Any thread. The service outlives its end.
-  std::shared_ptr<OneUse> make_use(std::weak_ptr<PeerCore> owner, const wire::GrantUsed& grant);
+  /// For the holder: of that grant by that peer. `was_used`: by another handle of it. Any thread. The service outlives
+  /// its end.
+  std::shared_ptr<OneUse> make_use(std::weak_ptr<PeerCore> owner, const wire::GrantUsed& grant, bool was_used = false);
 
   std::span<const OwnChannel> channels() const override;
   Status on_message(Session& session, std::uint32_t channel, std::span<const std::byte> bytes, Instant now) override;

@@ -63,9 +63,14 @@ class GrantServiceTest : public testing::Test, protected TestRegions, public Reg
   }
   bool is_open(const LocalRegion& grant) const { return table_.is_open(grant.entry->index, grant.entry->generation); }
   bool pump() { return service_.pump(*peer_->session, &work_); }
+  std::size_t turn() {
+    const InLaneGuard guard(lane_);
+    return ends_.turn({});
+  }
 
   const std::shared_ptr<LocalRegion> parent_ =
       std::make_shared<LocalRegion>(std::shared_ptr<Core>(), std::make_shared<backend::RegionEntry>(), false);
+  const std::shared_ptr<TestBackend> backend_ = std::make_shared<TestBackend>();
   RegionCloser closer_{parts_of_closer(*this)};
   GrantEnds ends_{lane_, table_, grants_, closer_};
   GrantService service_{*this, grants_, ends_};
@@ -150,6 +155,61 @@ TEST_F(GrantServiceTest, TheOwnerEndsAGrantForOneTransfer) {
   EXPECT_EQ(once->state.load(), RegionState::kClosed);
   EXPECT_EQ(parent_->grants, 0u);
   EXPECT_TRUE(hear(used(*once)).ok()) << "and after its end";
+}
+
+TEST_F(GrantServiceTest, AGrantOfThePeerAloneIsClosedByTheNextTurn) {
+  const auto mine = grant(true, {3, 4});
+  EXPECT_TRUE(hear(used(*mine)).ok());
+  EXPECT_FALSE(is_open(*mine)) << "refused from now on";
+  EXPECT_TRUE(mine->entry->once->is_over());
+  EXPECT_FALSE(ends_.has_jobs());
+  EXPECT_EQ(ends_.next_deadline(), Instant::min());
+  EXPECT_EQ(turn(), 1u);
+  EXPECT_EQ(mine->state.load(), RegionState::kClosed);
+  EXPECT_FALSE(ends_.has_jobs());
+  EXPECT_EQ(ends_.next_deadline(), Instant::max());
+  EXPECT_EQ(parent_->grants, 0u);
+}
+
+TEST_F(GrantServiceTest, AHolderThatLiesAndIsInsideIsWaitedFor) {
+  open("a backend", backend_);
+  const auto mine = grant(true, {3, 4});
+  port_of(backends_[0]).touched.insert(mine->entry->index);
+  EXPECT_TRUE(hear(used(*mine)).ok());
+  EXPECT_EQ(turn(), 1u);
+  EXPECT_EQ(mine->state.load(), RegionState::kClosing);
+  ASSERT_TRUE(ends_.has_jobs());
+  ends_.run_jobs({});
+  EXPECT_EQ(mine->state.load(), RegionState::kClosing);
+  port_of(backends_[0]).touched.clear();
+  closer_.sweep();
+  EXPECT_EQ(mine->state.load(), RegionState::kClosed);
+}
+
+TEST_F(GrantServiceTest, ABackendThatLetsGoSlowlyIsWaitedForByAJob) {
+  backend_->its_traits.lets_go_slowly = true;
+  open("a backend", backend_);
+  const auto mine = grant(true, {3, 4});
+  EXPECT_TRUE(hear(used(*mine)).ok());
+  EXPECT_EQ(turn(), 1u);
+  EXPECT_EQ(mine->state.load(), RegionState::kOpen) << "no turn waits for a device";
+  ASSERT_TRUE(ends_.has_jobs());
+  ends_.run_jobs({});
+  EXPECT_EQ(mine->state.load(), RegionState::kClosed);
+}
+
+TEST_F(GrantServiceTest, AGrantThatWasUsedIsNotUsedByAnotherHandle) {
+  const wire::GrantUsed what{.index = 7, .generation = 2, .key = {1, 2}};
+  const auto was_used = [&] {
+    const base::MutexLock lock(peer_->mutex);
+    return peer_->given(7).used == what.generation;
+  };
+  const auto first = service_.make_use(peer_, what, was_used());
+  EXPECT_FALSE(first->has_begun());
+  EXPECT_FALSE(was_used());
+  first->begin();
+  ASSERT_TRUE(was_used());
+  EXPECT_TRUE(service_.make_use(peer_, what, was_used())->has_begun());
 }
 
 TEST_F(GrantServiceTest, APeerEndsNoGrantThatIsNotItsToEnd) {

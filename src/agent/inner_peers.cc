@@ -42,17 +42,6 @@ Result<Peer> take_anew(const Agent& agent, wire::Card card) {
   return Peer(std::move(peer));
 }
 
-std::shared_ptr<const RemoteRegion> region_told(const Peer& peer, const wire::Card& card,
-                                                const wire::CardRegion& told) {
-  auto region = remote_region(core_of(peer), told, std::string(told.name));
-  for (std::uint32_t i = 0; i < card.backends.size(); ++i) {
-    if (const std::string_view extra = card.extra_of(told, i); !extra.empty()) {
-      region->extras.emplace_back(card.backends[i].name, extra);
-    }
-  }
-  return region;
-}
-
 Status append_card(const Agent& agent, std::string* out) { return core_of(agent)->own_card.append_since(0, out); }
 
 Status append_card(const Agent& agent, std::span<const std::uint32_t> regions, std::string* out) {

@@ -39,8 +39,6 @@ Result<Peer> meet(const Agent& agent, const wire::Card& card);
 bool has_card(const Peer& peer);
 /// As Agent::add_peer, but a peer that is down begins anew.
 Result<Peer> take_anew(const Agent& agent, wire::Card card);
-/// The peer's region as `card` tells of it, known or not. Nothing is loaded.
-std::shared_ptr<const RemoteRegion> region_told(const Peer& peer, const wire::Card& card, const wire::CardRegion& told);
 
 /// This agent's own card, appended to `out`, which may hold anything after an error.
 Status append_card(const Agent& agent, std::string* out);

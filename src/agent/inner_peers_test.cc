@@ -63,10 +63,6 @@ TEST(InnerPeers, APeerThatIsMetHasNoCardAndNoRegions) {
   EXPECT_EQ(born_of(met), card.born);
   const RegionId id = id_of(card.regions.front());
   EXPECT_EQ(find_remote(met, id), nullptr);
-  const auto told = region_told(met, card, card.regions.front());
-  EXPECT_EQ(told->key, id.key);
-  EXPECT_EQ(told->size, 64u);
-  EXPECT_EQ(told->name, "a");
 }
 
 TEST(InnerPeers, ARegionIsFoundByItsWholeIdUntilACardTellsThatItIsGone) {

@@ -24,4 +24,10 @@ std::shared_ptr<const RemoteRegion> told_region(const Peer& peer, const RegionId
   return made;
 }
 
+Result<std::string> whole_grant(const Region& region) {
+  if (core_of(region) == nullptr) return Status(Code::kInvalid, "whole_grant: this handle is empty");
+  const LocalRegion& its = *core_of(region);
+  return its.core->grant_maker.tell_whole(its);
+}
+
 }  // namespace hawser::agent::inner

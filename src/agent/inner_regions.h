@@ -9,8 +9,10 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 
 #include <hawser/agent.h>
+#include <hawser/memory.h>
 
 #include "agent/region.h"
 
@@ -28,5 +30,10 @@ struct MappedPlace {
 std::optional<MappedPlace> mapped_place(const Agent& agent, std::span<const std::byte> bytes);
 /// The peer's region of which it told that, for Carrier::view.
 std::shared_ptr<const RemoteRegion> told_region(const Peer& peer, const RegionId& id, std::uint64_t size);
+
+/// The bytes of a grant of all of an unlisted region, with its rights, for anybody, until the region is closed. Nothing
+/// is registered for it: the region itself is what its holders use. GPU memory can be given so, for nothing ends before
+/// the region does. kInvalid: the region is listed, is closed, or gives no right.
+Result<std::string> whole_grant(const Region& region);
 
 }  // namespace hawser::agent::inner

@@ -11,12 +11,16 @@ class OneUse {
   virtual ~OneUse() = default;
   bool has_begun() const { return has_begun_; }
   /// A transfer has it from now on.
-  void begin() { has_begun_ = true; }
+  virtual void begin() { has_begun_ = true; }
   /// That transfer is final.
   virtual void end() = 0;
 
+ protected:
+  /// `has_begun`: another handle of the same grant was used here before.
+  explicit OneUse(bool has_begun) : has_begun_(has_begun) {}
+
  private:
-  bool has_begun_ = false;
+  bool has_begun_;
 };
 
 }  // namespace hawser::agent

@@ -152,12 +152,19 @@ struct PeerCore {
   std::unique_ptr<CardStore> card HAWSER_GUARDED_BY(mutex);                 ///< Null: no card yet.
   AdmissionTicket ticket HAWSER_GUARDED_BY(mutex);                          ///< As its card tells it.
   std::unique_ptr<KnownChunkLimits> chunk_limits HAWSER_GUARDED_BY(mutex);  ///< Null until a plan asked for them.
-  /// The handle of that region that was given out, so that equal ranges share one.
-  std::weak_ptr<const RemoteRegion>& handle_of(std::uint32_t region) HAWSER_REQUIRES(mutex) {
+  /// What was given out of one region of the peer.
+  struct Given {
+    std::weak_ptr<const RemoteRegion> handle;  ///< So that equal ranges share one.
+    std::uint32_t used = 0;  ///< The generation of a grant for one transfer that was used here; 0: none was.
+  };
+  Given& given(std::uint32_t region) HAWSER_REQUIRES(mutex) {
     if (handles == nullptr) handles = std::make_unique<Handles>();
     return (*handles)[region];
   }
-  using Handles = std::unordered_map<std::uint32_t, std::weak_ptr<const RemoteRegion>>;
+  std::weak_ptr<const RemoteRegion>& handle_of(std::uint32_t region) HAWSER_REQUIRES(mutex) {
+    return given(region).handle;
+  }
+  using Handles = std::unordered_map<std::uint32_t, Given>;
   std::unique_ptr<Handles> handles HAWSER_GUARDED_BY(mutex);  ///< Null until one is given out.
 
   std::unique_ptr<Session> session;  ///< Under the lane's lock.

@@ -66,6 +66,8 @@ class RegionCloser final : public Part {
   /// Waits until nobody uses them. Gives the first error, after all that can be closed are; the others may be closed
   /// again.
   Status close(Regions regions, Duration timeout);
+  /// Under the lane: closes it if nobody uses it, and no backend takes long to let it go. False: call `drop`.
+  bool close_now(const std::shared_ptr<LocalRegion>& region) HAWSER_REQUIRES(in_lane);
   /// The user's last handle is gone: it is closed now if that takes no time, else later.
   void drop(std::shared_ptr<LocalRegion> region);
   /// Ends the close of those dropped regions that nobody uses any more. May wait for a device, but not under the lane.

@@ -129,4 +129,9 @@ std::uint32_t RegionTable::count() const {
   return count_;
 }
 
+base::Id128 only_holder(const RegionTable& table, const RegionId& id) {
+  const std::shared_ptr<const RegionEntry> entry = table.at(id.index);
+  return entry != nullptr && entry->generation == id.generation ? entry->holder : base::Id128{};
+}
+
 }  // namespace hawser::backend

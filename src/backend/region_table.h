@@ -100,6 +100,9 @@ class RegionTable {
   std::uint32_t count_ HAWSER_GUARDED_BY(mutex_) = 0;
 };
 
+/// The only peer that may use that region, open or closing; zero: any, or there is no such region.
+base::Id128 only_holder(const RegionTable& table, const RegionId& id);
+
 /// Whether [offset, offset + size) lies in a region of `region_size` bytes; safe against overflow.
 constexpr bool in_bounds(std::uint64_t offset, std::uint64_t size, std::uint64_t region_size) {
   return offset <= region_size && size <= region_size - offset;

@@ -15,5 +15,14 @@ TEST(SingleUse, AdmitsAllOfTheFirstTransferAndNoOther) {
   EXPECT_TRUE(use.admits(a, 7)) << "a chunk that is sent again";
 }
 
+TEST(SingleUse, ItIsOverOnceItsHolderSaysSo) {
+  SingleUse use;
+  EXPECT_FALSE(use.is_over());
+  EXPECT_TRUE(use.admits({1, 2}, 7));
+  EXPECT_FALSE(use.is_over()) << "a transfer has more chunks";
+  use.note_over();
+  EXPECT_TRUE(use.is_over());
+}
+
 }  // namespace
 }  // namespace hawser::backend

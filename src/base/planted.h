@@ -68,6 +68,7 @@ enum class Planted : std::uint8_t {
   kFollowerLeft,      ///< A transfer's end calls none of those that follow it.
   kLeaderTrusted,     ///< A transfer begins though the one that it follows ended badly.
   kExpiryForgotten,   ///< A grant outlives its time.
+  kReportTrusted,     ///< Any holder's word ends a grant for one transfer, though somebody else is inside.
   kKeptForgotten,     ///< Messages that the peer has not acknowledged are told as acknowledged,
   kUntakenForgotten,  ///< or those that it has not read from shared memory.
   // Atomic operations.

@@ -7,6 +7,7 @@
 #include <array>
 
 #include <hawser/driver.h>
+#include <hawser/grant.h>
 
 #include "agent/inner.h"
 #include "agent/inner_peers.h"
@@ -212,20 +213,15 @@ Result<Found> Engine::find(const RemoteBuffer& buffer) {
   return found;
 }
 
-// The handle's card is loaded for a peer that is new or was down. Of one that is known it would only add the region to
-// what is known of that peer's, which costs the more the more there are; the region is made of it here.
+// The handle's card is loaded for a peer that is new or was down.
 Result<Found> Engine::meet(const BufferCore& core) {
   HAWSER_TRY_ASSIGN(const wire::Card card, wire::decode_card(base::as_bytes(core.card)));
-  if (card.regions.size() != 1 || card.regions.front().name != region_name_of(core.token)) {
-    return untouched(Code::kCorrupt, "the handle of buffer " + std::to_string(core.id) + " names another region");
-  }
   HAWSER_TRY_ASSIGN(Peer peer, agent::inner::meet(agent_, card));
   if (!agent::inner::has_card(peer) || peer.state() == PeerState::kDown) {
     HAWSER_TRY_ASSIGN(peer, agent_.add_peer(std::string_view(core.card)));
   }
-  const wire::CardRegion& told = card.regions.front();
-  RemoteRange whole{.region = agent::inner::region_told(peer, card, told), .offset = 0, .size = told.size};
-  return Found{.engine = number_, .peer = std::move(peer), .whole = std::move(whole)};
+  HAWSER_TRY_ASSIGN(const GrantedRegion granted, peer.import_grant(std::string_view(core.grant)));
+  return Found{.engine = number_, .peer = std::move(peer), .whole = granted.whole()};
 }
 
 Result<Plan> Engine::plan(const Found& found, OpType type, const LocalMemory& local, const RemoteBuffer& remote,

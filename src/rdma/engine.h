@@ -62,7 +62,7 @@ struct Owned {
 
   LocalMemory memory;
   Rights rights = Rights::kNone;
-  Region region;
+  Region region;      ///< Unlisted: only who has the handle knows of it.
   RemoteRange whole;  ///< As this agent sees it.
   RemoteBuffer handle;
 };
@@ -96,6 +96,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::string explain(const RemoteBuffer& buffer, const LocalMemory& local);
   /// Of an operation that ended for want of a way: with what is known of each way.
   Status with_ways(const Status& why, const RemoteBuffer& buffer) const;
+  /// Of a transfer that failed. Rights and bounds were looked at before, so a refusal is the buffer's end.
+  Status of_transfer(const Status& why, const RemoteBuffer& buffer) const;
 
   // engine_owner.cc, engine_closing.cc
   Result<RemoteBuffer> request_buffer(std::uint64_t id, const LocalMemory& memory, const Lending& lending);

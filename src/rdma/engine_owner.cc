@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/inner_regions.h"
 #include "base/inside.h"
 #include "base/try.h"
 #include "rdma/engine.h"
@@ -87,7 +88,8 @@ Result<LocalMemory> Engine::local_memory(std::span<std::byte> bytes, std::shared
   core->opener = opener_;
   if (!bytes.empty()) {
     // Peers reach it only as a buffer, which is a region of its own.
-    HAWSER_TRY_ASSIGN(core->region, agent_.add_region({.bytes = bytes, .device = device, .rights = Rights::kNone}));
+    HAWSER_TRY_ASSIGN(core->region,
+                      agent_.add_region({.bytes = bytes, .device = device, .rights = Rights::kNone, .listed = false}));
   }
   core->bytes = bytes;
   core->owner = std::move(owner);
@@ -103,6 +105,9 @@ Result<RemoteBuffer> Engine::request_buffer(std::uint64_t id, const LocalMemory&
   }
   if (!memory.writable() && allows(rights, Rights::kWrite)) {
     return Status(Code::kDenied, what + " is read-only memory").with_advice("ask for Rights::kRead");
+  }
+  if (rights == Rights::kNone) {
+    return Status(Code::kInvalid, what + " gives no right").with_advice("lend it to be read, written, or both");
   }
   if (lending.name.size() > kBufferNameMax) {
     return Status(Code::kInvalid, what + " has a name of " + std::to_string(lending.name.size()) + " bytes")
@@ -132,13 +137,15 @@ Result<RemoteBuffer> Engine::request_buffer(std::uint64_t id, const LocalMemory&
   auto owned = std::make_shared<Owned>();
   owned->memory = memory;
   owned->rights = rights;
-  HAWSER_TRY_ASSIGN(
-      owned->region,
-      agent_.add_region(
-          {.name = region_name_of(core->token), .bytes = memory.bytes(), .device = memory.device(), .rights = rights}));
-  const std::uint32_t index = owned->region.index();
-  HAWSER_TRY_ASSIGN(owned->whole, agent_.self().region(index));
-  HAWSER_TRY_ASSIGN(core->card, agent_.partial_card(std::span(&index, 1)));
+  // Its name is for errors and logs. The token is not in it, for who knows that may release the buffer.
+  HAWSER_TRY_ASSIGN(owned->region, agent_.add_region({.name = "rdma buffer " + std::to_string(id),
+                                                      .bytes = memory.bytes(),
+                                                      .device = memory.device(),
+                                                      .rights = rights,
+                                                      .listed = false}));
+  HAWSER_TRY_ASSIGN(owned->whole, agent_.self().region(owned->region.index()));
+  HAWSER_TRY_ASSIGN(core->grant, agent::inner::whole_grant(owned->region));
+  HAWSER_TRY_ASSIGN(core->card, agent_.partial_card({}));
   const base::Id128 token = core->token;
   owned->handle = RemoteBuffer(std::move(core), 0, memory.size());
   const base::MutexLock lock(mutex_);

@@ -134,6 +134,17 @@ Status Engine::with_ways(const Status& why, const RemoteBuffer& buffer) const {
   return why.because(Status(code, std::move(text)));
 }
 
+Status Engine::of_transfer(const Status& why, const RemoteBuffer& buffer) const {
+  if (why.code() != Code::kDenied) return with_ways(why, buffer);
+  return Status(Code::kDenied, "buffer " + std::to_string(buffer.id()) + " of " + std::string(buffer.owner()) +
+                                   " is not lent any more: somebody released it")
+      .with_peer(buffer.owner())
+      .with_buffer(why.buffer())
+      .with_scope(why.scope())
+      .with_advice("ask its owner for a new handle")
+      .because(why);
+}
+
 std::string Engine::explain(const RemoteBuffer& buffer, const LocalMemory& local) {
   if (!buffer.valid()) return "an empty handle: it was never made\n";
   if (local.valid() && core_of(local)->engine != number_)

@@ -1,18 +1,26 @@
 #include "rdma/handle.h"
 
 #include "base/bytes.h"
+#include "base/try.h"
 #include "wire/card.h"
+#include "wire/grant.h"
 
 HAWSER_NAMESPACE_BEGIN
 namespace rdma {
 namespace {
 
-constexpr std::uint8_t kVersion = 1;
-constexpr std::uint8_t kNamedVersion = 2;
+constexpr std::uint8_t kVersion = 3;
 
 Status bad_handle(const std::string& what) {
   return Status(Code::kCorrupt, "RemoteBuffer::decode: " + what)
       .with_advice("give the bytes that encode() made, whole");
+}
+
+/// Good, or why the card and the grant of a handle do not belong together.
+Status check_pair(const wire::CardSummary& card, const wire::Grant& grant) {
+  if (grant.owner != card.incarnation) return bad_handle("its grant is of another agent than its card");
+  if (!grant.holder.is_zero() || grant.single_use) return bad_handle("its grant is not for every holder");
+  return {};
 }
 
 Incarnation incarnation_of(const base::Id128& id) {
@@ -25,8 +33,6 @@ Incarnation incarnation_of(const base::Id128& id) {
 }
 
 }  // namespace
-
-std::string region_name_of(const base::Id128& token) { return "rdma/" + base::to_hex(token); }
 
 std::uint64_t RemoteBuffer::id() const { return core_ ? core_->id : 0; }
 std::string_view RemoteBuffer::name() const { return core_ ? std::string_view(core_->name) : std::string_view(); }
@@ -57,14 +63,14 @@ std::string RemoteBuffer::encode() const {
   if (!core_) return bytes;
   base::ByteWriter out(&bytes);
   out.u32(kHandleMagic);
-  out.u8(core_->name.empty() ? kVersion : kNamedVersion);
+  out.u8(kVersion);
   out.u64(core_->id);
   out.id(core_->token);
   out.varint(offset_);
   out.varint(size_);
-  out.varint(core_->whole);
   out.string(core_->card);
-  if (!core_->name.empty()) out.string(core_->name);
+  out.string(core_->grant);
+  out.string(core_->name);
   return bytes;
 }
 
@@ -72,23 +78,29 @@ Result<RemoteBuffer> RemoteBuffer::decode(std::span<const std::byte> bytes) {
   base::ByteReader in(bytes);
   if (in.u32() != kHandleMagic || !in.ok()) return bad_handle("these are not the bytes of a handle");
   const std::uint8_t version = in.u8();
-  if (in.ok() && version != kVersion && version != kNamedVersion) {
-    return Status(Code::kUnsupported, "RemoteBuffer::decode: a handle of version " + std::to_string(version) +
-                                          "; this library knows versions 1 and 2")
-        .with_advice("use libraries of one release at both sides");
+  if (in.ok() && version != kVersion) {
+    const std::string_view whose = version < kVersion ? "an earlier" : "a later";
+    return Status(Code::kUnsupported, "RemoteBuffer::decode: the handle is of version " + std::to_string(version) +
+                                          ", by " + std::string(whose) + " release; this library reads version " +
+                                          std::to_string(kVersion))
+        .with_advice("use libraries of one release at both sides, and ask the owner for the handle anew");
   }
   auto core = std::make_shared<BufferCore>();
   core->id = in.u64();
   core->token = in.id();
   const std::uint64_t offset = in.varint();
   const std::uint64_t size = in.varint();
-  core->whole = in.varint();
   core->card = in.string(kHandleCardMax);
-  if (version == kNamedVersion) core->name = in.string(kBufferNameMax);
+  core->grant = in.string(wire::kGrantSizeMax);
+  core->name = in.string(kBufferNameMax);
   if (!in.finished()) return bad_handle("a handle of " + std::to_string(bytes.size()) + " bytes, cut or with a tail");
+  const Result<wire::Grant> grant = wire::decode_grant(base::as_bytes(core->grant));
+  if (!grant) return bad_handle("its grant cannot be read").because(grant.error());
+  core->whole = grant->size;
   if (offset > core->whole || size > core->whole - offset) return bad_handle("its part leaves the buffer");
   const Result<wire::CardSummary> card = wire::check_card(base::as_bytes(core->card));
   if (!card) return bad_handle("its card cannot be read").because(card.error());
+  HAWSER_TRY(check_pair(*card, *grant));
   core->owner = card->name;
   core->incarnation = incarnation_of(card->incarnation);
   return RemoteBuffer(std::move(core), offset, size);

@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "base/inside.h"
 #include "wire/card.h"
+#include "wire/grant.h"
 
 namespace hawser::rdma {
 namespace {
@@ -19,12 +20,25 @@ std::string card_of(std::initializer_list<const char*> backends) {
   return wire::encode(card).value();
 }
 
-RemoteBuffer buffer_of(std::string card) {
+wire::Grant grant_of_region() {
+  return {.owner_name = "owner",
+          .owner = {1, 2},
+          .key = {5, 6},
+          .index = 7,
+          .generation = 8,
+          .size = 1000,
+          .rights = Rights::kReadWrite,
+          .region_name = "rdma buffer 42"};
+}
+
+RemoteBuffer buffer_of(std::string card, const wire::Grant& grant = grant_of_region(), std::string name = {}) {
   auto core = std::make_shared<BufferCore>();
   core->id = 42;
   core->token = {3, 4};
   core->whole = 1000;
   core->card = std::move(card);
+  core->grant = wire::encode(grant).value();
+  core->name = std::move(name);
   return RemoteBuffer(std::move(core), 0, 1000);
 }
 
@@ -38,7 +52,25 @@ TEST(RdmaHandle, C13_HandleComesBackAsItWas) {
   EXPECT_EQ(to_string(back.owner_incarnation()), "00000000000000010000000000000002");
   EXPECT_EQ(core_of(back)->token, (base::Id128{3, 4}));
   EXPECT_EQ(core_of(back)->whole, 1000u);
+  EXPECT_EQ(core_of(back)->grant, core_of(part)->grant);
+  EXPECT_EQ(back.name(), "");
   EXPECT_EQ(back.encode(), part.encode());
+}
+
+TEST(RdmaHandle, ANameTravelsWithTheHandle) {
+  const RemoteBuffer back =
+      RemoteBuffer::decode(buffer_of(card_of({"tcp"}), grant_of_region(), "weights").encode()).value();
+  EXPECT_EQ(back.name(), "weights");
+}
+
+TEST(RdmaHandle, AGrantThatIsNotOfTheCardsOwnerOrNotForEveryHolderIsCorrupt) {
+  wire::Grant of_another = grant_of_region(), bound = grant_of_region(), once = grant_of_region();
+  of_another.owner = {1, 3};
+  bound.holder = {9, 9};
+  once.single_use = true;
+  for (const wire::Grant& grant : {of_another, bound, once}) {
+    EXPECT_EQ(RemoteBuffer::decode(buffer_of(card_of({"tcp"}), grant).encode()).error().code(), Code::kCorrupt);
+  }
 }
 
 TEST(RdmaHandle, C13_ContextsOfUnknownBackendsAreCarriedAlong) {
@@ -56,10 +88,15 @@ TEST(RdmaHandle, BytesThatAreNoHandleAreCorrupt) {
   EXPECT_EQ(RemoteBuffer::decode(buffer_of("no card").encode()).error().code(), Code::kCorrupt);
 }
 
-TEST(RdmaHandle, ALaterVersionIsToldApart) {
-  std::string later = buffer_of(card_of({"tcp"})).encode();
-  later[4] = 3;
-  EXPECT_EQ(RemoteBuffer::decode(later).error().code(), Code::kUnsupported);
+TEST(RdmaHandle, OtherVersionsAreToldApart) {
+  for (const auto& [version, whose] : {std::pair('\x01', "an earlier"), {'\x02', "an earlier"}, {'\x04', "a later"}}) {
+    std::string other = buffer_of(card_of({"tcp"})).encode();
+    other[4] = version;
+    const Status why = RemoteBuffer::decode(other).error();
+    EXPECT_EQ(why.code(), Code::kUnsupported);
+    EXPECT_NE(why.to_string().find(whose), std::string::npos) << why.to_string();
+    EXPECT_NE(why.to_string().find("ask the owner for the handle anew"), std::string::npos) << why.to_string();
+  }
 }
 
 TEST(RdmaHandle, APartStaysInside) {

@@ -241,6 +241,39 @@ TEST_P(Conformance, AGrantForOneTransferEndsWithIt) {
   EXPECT_TRUE(all_are(target.bytes, kGrantCanary));
 }
 
+TEST_P(Conformance, AGrantForOneIsUsedOnceHoweverOftenItIsImported) {
+  open_pair();
+  Area target = add(b(), "target", kGrantArea), source = add(a(), "source", kGrantArea);
+  meet();
+  for (int round = 0; round < 3; ++round) {
+    const Grant grant = must(target.region.grant(0, kGrantPart, Rights::kWrite, kLong, {.single_use = true}));
+    must(run(must(plan_into(a(), source, must(a().import_grant(grant.bytes()))))));
+    // No handle of it is left here, and the owner may not know yet that it was used.
+    const Status again = run(must(plan_into(a(), source, must(a().import_grant(grant.bytes())))));
+    EXPECT_TRUE(says(again, Code::kDenied, {"is for one transfer, and has had it"})) << again.to_string();
+    ASSERT_TRUE(env().eventually([&] { return grant.ended(); }));
+  }
+}
+
+TEST_P(Conformance, AGrantForOneTransferOfOnePeerEndsWithIt) {
+  HAWSER_NEEDS_TWO_AGENTS();
+  if (backend() == "verbs" || is_plugin()) GTEST_SKIP() << "it keeps no grant for one peer";
+  open_pair();
+  Area target = add(b(), "target", kGrantArea), source = add(a(), "source", kGrantArea);
+  meet();
+  const GrantOptions options{.peer = b_to_a(), .single_use = true};
+  for (int round = 0; round < 20; ++round) {
+    const Grant grant = must(target.region.grant(0, kGrantPart, Rights::kWrite, kLong, options));
+    fill(source.bytes, static_cast<unsigned char>(round));
+    must(run(must(plan_into(a(), source, must(a().import_grant(grant.bytes()))))));
+    ASSERT_TRUE(env().eventually([&] { return grant.ended(); }));
+    EXPECT_TRUE(holds(target.bytes.first(kGrantPart), static_cast<unsigned char>(round)));
+    std::ranges::fill(target.bytes, kGrantCanary);
+    pass(3);
+    ASSERT_TRUE(all_are(target.bytes, kGrantCanary));
+  }
+}
+
 TEST_P(Conformance, ATransferThatFailedHasUsedItsGrant) {
   open_pair();
   Area target = add(b(), "target", kGrantArea), source = add(a(), "source", kGrantArea);

@@ -14,8 +14,11 @@
 #include <thread>
 
 #include "agent/core.h"
+#include "base/bytes.h"
 #include "base/inside.h"
+#include "rdma/handle.h"
 #include "sides.h"
+#include "wire/grant.h"
 
 namespace hawser::rdma {
 namespace {
@@ -166,10 +169,52 @@ TEST_P(RdmaBackend, C11_AReleaseByAnyHolderTakesTheBufferFromEverybody) {
   EXPECT_FALSE(after.ok());
   EXPECT_EQ(after.code(), Code::kDenied) << after.to_string();
   EXPECT_EQ(after.buffer(), BufferState::kUntouched);
+  EXPECT_THAT(after.to_string(), HasSubstr("buffer 1 of owner is not lent any more: somebody released it"));
   EXPECT_EQ(run({.type = OpType::kWriteFromLocal, .local = user.memory(ours), .remote = again}).code(), Code::kDenied);
   EXPECT_EQ(end(user.backend->release(again, kLong).value()).code(), Code::kNotFound);
   EXPECT_EQ(owner.backend->local_of(mine).error().code(), Code::kNotFound);
   EXPECT_EQ(theirs, filled(4096, 1));
+  finish();
+}
+
+// Row C11 as well: what nobody uses costs the same with any number of peers.
+TEST_P(RdmaBackend, NobodyHearsOfABufferThatItDoesNotUse) {
+  auto theirs = filled(4096, 1), ours = filled(4096, 2), more = filled(4096, 3);
+  const RemoteBuffer used = sent(owner.backend->request_buffer(1, owner.memory(theirs)).value());
+  const LocalMemory into = user.memory(ours);
+  ASSERT_TRUE(run({.type = OpType::kReadIntoLocal, .local = into, .remote = used}).ok());
+  const Peer owner_there = user.agent.peers().front();
+  const std::uint64_t revision = owner.agent.card_revision(), users = user.agent.card_revision();
+  const std::string card = owner.agent.card().value();
+  for (std::uint64_t id = 2; id < 100; ++id) {
+    const RemoteBuffer mine = owner.backend->request_buffer(id, owner.memory(more)).value();
+    if (id % 2 == 0) {
+      ASSERT_TRUE(end(owner.backend->release(mine, kLong).value()).ok());
+    }
+  }
+  ASSERT_TRUE(run({.type = OpType::kReadIntoLocal, .local = into, .remote = used}).ok());
+  EXPECT_EQ(owner.agent.card_revision(), revision) << "a card of another revision goes to every peer";
+  EXPECT_EQ(owner.agent.card().value(), card);
+  EXPECT_EQ(user.agent.card_revision(), users) << "memory for operations is told to nobody, too";
+  EXPECT_TRUE(owner_there.region_names().empty());
+  for (const std::uint32_t index : {0u, 1u, 2u}) EXPECT_FALSE(owner_there.region(index)) << index;
+  finish();
+}
+
+TEST_P(RdmaBackend, WhoOnlyHasTheOwnersCardReachesNoBuffer) {
+  auto theirs = filled(4096, 1), ours = filled(4096, 2);
+  const RemoteBuffer mine = owner.backend->request_buffer(1, owner.memory(theirs)).value();
+  const Peer peer = user.agent.add_peer(owner.agent.card().value()).value();
+  const std::uint32_t index = wire::decode_grant(base::as_bytes(core_of(mine)->grant))->index;
+  EXPECT_EQ(peer.region(index).error().code(), Code::kNotFound);
+  EXPECT_EQ(owner.agent.partial_card({{index}}).error().code(), Code::kNotFound);
+  finish();
+}
+
+TEST_P(RdmaBackend, ABufferWithoutRightsIsRefused) {
+  auto theirs = filled(4096, 1);
+  EXPECT_EQ(owner.backend->request_buffer(1, owner.memory(theirs), Rights::kNone).error().code(), Code::kInvalid);
+  EXPECT_EQ(owner.backend->buffer_count(), 0u);
   finish();
 }
 

@@ -13,16 +13,27 @@ bool is_named(const CardStore* card, const BoundRegions::Id& id) {
   return region != nullptr && region->generation == id.second;
 }
 
+void unbind(Session& session, const BoundRegions::Id& id) {
+  for (PathEntry& entry : session.paths) entry.path->unbind(id.first, id.second);
+}
+
 }  // namespace
 
 std::size_t RegionBindings::let_go(Session& session, Instant now) {
   std::size_t work = 0;
-  session.bound.let_go([&](const BoundRegions::Id& id) {
-    for (PathEntry& entry : session.paths) entry.path->unbind(id.first, id.second);
+  const auto forget = [&](const BoundRegions::Id& id) {
+    unbind(session, id);
     ++work;
-  });
+  };
+  session.bound.let_go(forget);
+  session.bound.let_go_granted(forget);
   look_again(session, now);
   return work;
+}
+
+void RegionBindings::let_go_condemned(Session& session, Instant now) {
+  session.bound.let_go([&](const BoundRegions::Id& id) { unbind(session, id); });
+  look_again(session, now);
 }
 
 void RegionBindings::add(Session& session, const std::shared_ptr<const RemoteRegion>& region, Instant now) {
@@ -45,7 +56,7 @@ void RegionBindings::on_card(PeerCore& peer, const CardStore::Change& change, In
     const CardStore* const card = peer.card.get();
     session.bound.condemn_unless([card](const BoundRegions::Id& id) { return is_named(card, id); });
   }
-  static_cast<void>(let_go(session, now));
+  let_go_condemned(session, now);
   bool any = false;
   for (PathEntry& entry : session.paths) any = entry.refused.forget_all() || any;
   if (any) ++session.paths_agreed;  // Plans choose anew.
@@ -55,7 +66,7 @@ void RegionBindings::on_own_region_closed(PeerCore& self, std::uint32_t index, s
   Session* const session = self.session.get();
   if (session == nullptr || sessions_.is_closing()) return;
   session->bound.condemn({index, generation});
-  static_cast<void>(let_go(*session, now));
+  let_go_condemned(*session, now);
 }
 
 }  // namespace hawser::agent

@@ -53,6 +53,7 @@ TEST_F(TransferTableTest, NothingHappensToOneThatIsNotLetIn) {
 
 class CountedUse final : public OneUse {
  public:
+  CountedUse() : OneUse(false) {}
   void end() override { ++ends; }
   int ends = 0;
 };

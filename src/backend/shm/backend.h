@@ -31,6 +31,7 @@ class ShmBackend final : public Backend {
   Params params() const override { return options_.in_force; }
   std::vector<std::string> warnings() const override { return options_.warnings; }
   void disown_after_fork() override { forks_.close_all(); }
+  const Gates& gates() const { return *gates_; }
 
  private:
   ShmBackend(const Context& context, Options options) : context_(context), options_(std::move(options)) {}

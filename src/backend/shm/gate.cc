@@ -69,7 +69,9 @@ void Gates::shut(std::span<const RegionId> ids, bool others) {
   }
   if (!is_shut_now) return;
   Atomics::fence();
-  if (others && has_membarrier_) ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+  if (!others || !has_membarrier_) return;
+  ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+  barriers_.fetch_add(1, std::memory_order_relaxed);
 }
 
 Result<PeerGates> PeerGates::map(int fd) {

@@ -7,6 +7,7 @@
 //
 // Thread rule: Gates is thread-safe; a PeerGates may be read by any thread. Lifetime: a PeerGates maps the file itself.
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -40,6 +41,8 @@ class Gates {
   int peer_fd() const { return peer_fd_.get(); }
   /// Whether this process is registered for membarrier and shut() uses it.
   bool has_membarrier() const { return has_membarrier_; }
+  /// How often shut() paid for a barrier.
+  std::uint64_t barriers() const { return barriers_.load(std::memory_order_relaxed); }
 
  private:
   Gates() = default;
@@ -50,6 +53,7 @@ class Gates {
   ForkFd peer_fd_;
   Mapping mapping_;
   bool has_membarrier_ = false;
+  std::atomic<std::uint64_t> barriers_{0};
   base::Mutex mutex_;
   std::uint32_t reserved_ HAWSER_GUARDED_BY(mutex_) = 0;  ///< Words whose pages are there.
 };

@@ -239,13 +239,26 @@ bool ShmPort::prepare_sleep() {
 
 void ShmPort::regions_closing(std::span<const RegionId> ids) {
   // Without paths nobody is inside, and the barrier that makes pins visible can be saved.
-  shared_.gates.shut(ids, !paths_.empty() || !ghosts_.empty());
+  const bool has_paths = !paths_.empty() || !ghosts_.empty();
+  shared_.gates.shut(ids,
+                     has_paths && std::ranges::any_of(ids, [this](const RegionId& id) { return is_enterable(id); }));
+}
+
+/// Of a grant for one transfer of one peer that has said that it is over, the last pin was left before that word, which
+/// this thread has read, and nobody enters any more: all pins can be seen without a barrier.
+bool ShmPort::is_enterable(const RegionId& id) const {
+  const std::shared_ptr<const RegionEntry> entry = shared_.context.regions.at(id.index);
+  const bool is_it = entry != nullptr && entry->generation == id.generation;
+  return !is_it || entry->once == nullptr || entry->holder.is_zero() || !entry->once->is_over();
 }
 
 bool ShmPort::region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) {
-  regions_closing(std::array{RegionId{index, generation}});  // A late one: mostly it is shut already.
+  const RegionId id{index, generation};
+  regions_closing(std::array{id});  // A late one: mostly it is shut already.
+  const base::Id128 only = only_holder(shared_.context.regions, id);
   for (const auto* list : {&paths_, &ghosts_}) {
     for (const auto& path : *list) {
+      if (!only.is_zero() && path->peer().incarnation != only) continue;  // It was never told where that lies.
       if (path->holds(index, generation, holder)) return false;
     }
   }

@@ -107,6 +107,8 @@ class ShmPort final : public Port {
   void check_deadlines(Instant now);
   void bury_ghosts();
   void watch_peers(Instant now);
+  /// Whether somebody may be entering that region just now.
+  bool is_enterable(const RegionId& id) const;
   void cool_one();
   void forget(ShmPath& path);
   std::size_t take_events(std::span<PortEvent> out);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "backend/shm/test_host.h"
@@ -64,6 +65,46 @@ TEST_F(ShmView, APathHasAFixedNumberOfThem) {
   EXPECT_EQ(refused.error().code(), Code::kBusy);
   held.erase(held.begin() + 3);
   EXPECT_TRUE(path_->view(*binding));
+}
+
+TEST_F(ShmView, AGrantThatItsOnlyHolderHasUsedIsShutWithoutABarrier) {
+  const bool has_barriers = static_cast<const ShmBackend&>(b_.backend()).gates().has_membarrier();
+  for (const bool is_over : {false, true}) {
+    const auto grant = b_.grant_once(4096, a_.identity().incarnation);
+    ASSERT_TRUE(view(*grant)) << "its holder was there, and left";
+    if (is_over) grant->once->note_over();
+    const std::uint64_t before = b_.barriers();
+    b_.regions().close(grant->index, grant->generation);
+    b_.port().regions_closing(std::array{RegionId{grant->index, grant->generation}});
+    EXPECT_TRUE(is_quiet(*grant));
+    EXPECT_EQ(b_.barriers() - before, has_barriers && !is_over ? 1U : 0U);
+    EXPECT_EQ(view(*grant).error().code(), Code::kDenied);
+  }
+}
+
+TEST_F(ShmView, ABarrierThatOneRegionNeedsIsNotSavedByAnother) {
+  if (!static_cast<const ShmBackend&>(b_.backend()).gates().has_membarrier()) GTEST_SKIP() << "no membarrier here";
+  const auto grant = b_.grant_once(4096, a_.identity().incarnation), anybodys = b_.grant_once(4096, {});
+  for (const auto& each : {grant, anybodys}) {
+    each->once->note_over();
+    b_.regions().close(each->index, each->generation);
+  }
+  const std::uint64_t before = b_.barriers();
+  b_.port().regions_closing(
+      std::array{RegionId{grant->index, grant->generation}, RegionId{anybodys->index, anybodys->generation}});
+  EXPECT_EQ(b_.barriers() - before, 1U) << "somebody else may have the second";
+}
+
+TEST_F(ShmView, AHolderThatIsInsideIsSeenThoughItSaidThatItIsDone) {
+  const auto grant = b_.grant_once(4096, a_.identity().incarnation);
+  auto seen = view(*grant);
+  ASSERT_TRUE(seen);
+  grant->once->note_over();
+  b_.regions().close(grant->index, grant->generation);
+  EXPECT_FALSE(is_quiet(*grant));
+  EXPECT_EQ(holder_, base::format("alice (process {})", ::getpid()));
+  seen->reset();
+  EXPECT_TRUE(is_quiet(*grant));
 }
 
 TEST_F(ShmView, TheOwnersCloseWaitsForIt) {

@@ -79,6 +79,22 @@ class TestHost {
     entry.arena = std::move(arena);
     return add(std::move(entry));
   }
+  /// A grant for one transfer of that peer alone.
+  std::shared_ptr<const RegionEntry> grant_once(std::size_t size, const base::Id128& holder) {
+    auto arena = Arena::create(size, Rights::kReadWrite, HugePages::kOff).value();
+    RegionEntry entry;
+    entry.key = base::random_id128();
+    entry.base = arena->bytes().data();
+    entry.size = size;
+    entry.rights = Rights::kReadWrite;
+    entry.arena = std::move(arena);
+    entry.listed = false;
+    entry.is_grant = true;
+    entry.holder = holder;
+    entry.once = std::make_shared<SingleUse>();
+    return add(std::move(entry));
+  }
+  std::uint64_t barriers() const { return static_cast<const ShmBackend&>(*backend_).gates().barriers(); }
   std::shared_ptr<const RegionEntry> add_foreign(std::span<std::byte> bytes, Rights rights = Rights::kReadWrite) {
     RegionEntry entry;
     entry.key = base::random_id128();

@@ -198,7 +198,9 @@ bool StreamPort::prepare_sleep() {
 bool StreamPort::region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) {
   bool quiet = files_.region_quiet(index, generation);
   if (!quiet && holder != nullptr) *holder = "the kernel, which still moves bytes of the file";
+  const base::Id128 only = only_holder(context_.regions, {index, generation});
   for (const auto& path : paths_) {
+    if (!only.is_zero() && path->peer().incarnation != only) continue;  // It was never served.
     if (path->region_quiet(index, generation)) continue;
     quiet = false;
     if (holder != nullptr) *holder = path->peer().name;

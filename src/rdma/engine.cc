@@ -67,7 +67,9 @@ Engine::Engine(Agent& agent, const BackendOptions& options, CompletionQueue queu
       incarnation_(agent.incarnation()),
       opener_(::getpid()),
       queue_(std::move(queue)),
-      wake_(std::move(wake)) {}
+      wake_(std::move(wake)),
+      lent_({.buffers = options.buffers_max, .releases = options.requests_max}),
+      parting_(std::make_shared<PartingRegions>([this] { wake_.signal(); })) {}
 
 Engine::~Engine() { stop(); }
 
@@ -102,14 +104,11 @@ void Engine::run() {
 }
 
 Duration Engine::nap() const {
+  if (lent_.is_awaited()) return kWatchNap;
+  if (lent_.has_closing() || !parting_->empty()) return kTick;
   const base::MutexLock lock(mutex_);
   if (!watched_.empty()) return kWatchNap;
-  for (const auto& [token, closing] : closings_) {
-    if (!closing.acks.empty()) return kWatchNap;
-  }
-  const bool is_idle =
-      closings_.empty() && waiting_.empty() && requests_.empty() && replies_.empty() && parting_.empty();
-  return is_idle ? kIdleNap : kTick;
+  return waiting_.empty() && requests_.empty() && replies_.empty() ? kIdleNap : kTick;
 }
 
 bool Engine::serve() {
@@ -120,7 +119,7 @@ bool Engine::serve() {
   busy = send_requests() || busy;
   busy = send_replies() || busy;
   busy = look_at_closings() || busy;
-  busy = look_at_parting() || busy;
+  busy = parting_->look() || busy;
   return look_at_watched() || busy;
 }
 
@@ -196,7 +195,7 @@ void Engine::start_empty(BatchCore& batch, std::size_t index, const Op& op) {
 Result<Found> Engine::find(const RemoteBuffer& buffer) {
   BufferCore& core = *core_of(buffer);
   if (is_own(core)) {
-    const std::shared_ptr<Owned> owned = owned_by(core.token);
+    const std::shared_ptr<Owned> owned = lent_.by_token(core.token);
     if (owned) return Found{.engine = number_, .peer = agent_.self(), .whole = owned->whole, .is_near = true};
     return untouched(Code::kNotFound, "buffer " + std::to_string(core.id) + " of this process was released")
         .with_advice("ask its owner for a new one");

@@ -1,7 +1,8 @@
 #pragma once
 
-// Engine: what the handles of one rdma::Backend share. Buffers that were given out, batches in flight, and requests
-// between holders and owners (release, atomics), which travel as messages on one channel of the agent.
+// Engine: what the handles of one rdma::Backend share. Batches in flight, and requests between holders and owners
+// (release, atomics), which travel as messages on one channel of the agent. LentBuffers keeps the buffers that were
+// given out, HeldMemory what is registered, PartingRegions what does not close at once.
 //
 // One round of `serve` takes completions and messages, posts what waited for room, and ends what is due. A thread runs
 // it, asleep on the completion queue's descriptor and a bell of its own; or the user does. Where no Driver runs the
@@ -29,51 +30,13 @@
 #include "base/mutex.h"
 #include "rdma/batch.h"
 #include "rdma/handle.h"
+#include "rdma/held_memory.h"
+#include "rdma/lent_buffers.h"
 #include "rdma/messages.h"
+#include "rdma/parting_regions.h"
 
 HAWSER_NAMESPACE_BEGIN
 namespace rdma {
-
-class Engine;
-
-/// Registered memory. Its owner goes only once nobody touches it.
-struct MemoryCore {
-  MemoryCore() = default;
-  MemoryCore(const MemoryCore&) = delete;
-  MemoryCore& operator=(const MemoryCore&) = delete;
-  ~MemoryCore();
-
-  std::span<std::byte> bytes;
-  bool writable = true;
-  Device device;
-  std::uint64_t engine = 0;      ///< Whose agent knows `region`.
-  std::weak_ptr<Engine> keeper;  ///< The same, for what cannot end at once.
-  pid_t opener = 0;              ///< A fork of it leaves all as it is.
-  Region region;                 ///< None for no bytes.
-  std::shared_ptr<const void> owner;
-};
-
-/// A buffer that was given out.
-struct Owned {
-  Owned() = default;
-  Owned(const Owned&) = delete;
-  Owned& operator=(const Owned&) = delete;
-  ~Owned();
-
-  LocalMemory memory;
-  Rights rights = Rights::kNone;
-  Region region;      ///< Unlisted: only who has the handle knows of it.
-  RemoteRange whole;  ///< As this agent sees it.
-  RemoteBuffer handle;
-};
-
-/// Whom a release is acknowledged to, and until when: a batch of this process, or a peer.
-struct Ack {
-  std::shared_ptr<BatchCore> batch;
-  Peer peer;
-  std::uint64_t number = 0;
-  Instant deadline;
-};
 
 class Engine : public std::enable_shared_from_this<Engine> {
  public:
@@ -99,10 +62,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// Of a transfer that failed. Rights and bounds were looked at before, so a refusal is the buffer's end.
   Status of_transfer(const Status& why, const RemoteBuffer& buffer) const;
 
-  // engine_owner.cc, engine_closing.cc
   Result<RemoteBuffer> request_buffer(std::uint64_t id, const LocalMemory& memory, const Lending& lending);
   Result<LocalMemory> local_of(const RemoteBuffer& buffer) const;
-  std::size_t buffer_count() const;
+  std::size_t buffer_count() const { return lent_.size(); }
   Result<std::shared_ptr<BatchCore>> release(const RemoteBuffer& buffer, Duration timeout);
 
   // engine_renewal.cc
@@ -113,19 +75,11 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void end_wait() { waiters_.fetch_sub(1, std::memory_order_relaxed); }
   /// For who stops waiting before the end: the backend's thread moves the agent on again, at once.
   void take_over() { wake_.signal(); }
-  /// Takes a region that does not close yet, and lets `owner` go once it has. False: this backend has ended.
-  bool let_go_later(Region& region, std::shared_ptr<const void> owner);
   /// Of a batch that has ended: nothing is kept for it any more.
   void ended(std::uint64_t serial);
   void cancelled(BatchCore& batch);
 
  private:
-  // engine_owner.cc
-  /// Of memory that is registered and whose owner is held; not valid: there is none.
-  LocalMemory part_of_held(std::span<std::byte> bytes, const std::shared_ptr<const void>& owner, bool writable,
-                           Device device) HAWSER_EXCLUDES(mutex_);
-  void hold(const std::shared_ptr<MemoryCore>& core) HAWSER_EXCLUDES(mutex_);
-
   struct Request {
     std::shared_ptr<BatchCore> batch;
     std::size_t index = 0;
@@ -136,16 +90,6 @@ class Engine : public std::enable_shared_from_this<Engine> {
     bool sent = false;
     Status refusal;  ///< Why it could not be sent the last time.
     bool is_release = false;
-  };
-  /// A released buffer with somebody inside. It stays when all who asked were told that it takes too long, for its
-  /// memory must not go.
-  struct Closing {
-    std::shared_ptr<Owned> owned;
-    std::vector<Ack> acks;
-  };
-  struct Parting {
-    Region region;
-    std::shared_ptr<const void> owner;
   };
   struct PendingReply {
     Peer peer;
@@ -189,25 +133,18 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void reply(const Peer& to, const Reply& reply);
   bool send_replies();
 
-  // engine_owner.cc
-  std::shared_ptr<Owned> owned_by(const base::Id128& token) const;
-  Reply run_atomic(const Ask& ask) HAWSER_EXCLUDES(mutex_);
-
   // engine_renewal.cc
-  Result<RemoteBuffer> named(const std::string& name) const HAWSER_EXCLUDES(mutex_);
-  Reply handle_of(const Ask& ask) const HAWSER_EXCLUDES(mutex_);
+  Result<RemoteBuffer> named(const std::string& name) const;
+  Reply handle_of(const Ask& ask) const;
   Result<RemoteBuffer> ask_for_handle(const RemoteBuffer& buffer, Instant until);
 
-  // engine_closing.cc
   using Batches = std::unordered_map<std::uint64_t, std::shared_ptr<BatchCore>>;
   void close(const base::Id128& token, Ack ack);
   /// Whether somebody was told something.
   bool look_at_closing(const std::shared_ptr<Owned>& owned);
   bool look_at_closings();
   void acknowledge(const Ack& ack, const Status& status);
-  bool look_at_parting();
-  void end_all(const Batches& batches, std::vector<std::shared_ptr<Owned>>& buffers, Instant until);
-  void end_parting(Instant until);
+  static void end_all(const Batches& batches, std::vector<std::shared_ptr<Owned>>& buffers, Instant until);
 
   Agent& agent_;
   const BackendOptions options_;
@@ -221,14 +158,12 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::atomic<unsigned> waiters_{0};
   LocalMemory scratch_;  ///< For plans that are only asked about.
 
-  base::Mutex serving_;  ///< One round at a time.
-  static constexpr std::size_t kHeldLeast = 64;
+  HeldMemory held_;
+  LentBuffers lent_;
+  const std::shared_ptr<PartingRegions> parting_;
 
+  base::Mutex serving_;  ///< One round at a time.
   mutable base::Mutex mutex_;
-  /// Registered memory whose owner is held, by address: as long as it is, nothing else can be mapped there, so whoever
-  /// registers part of it has it already. Some may be gone.
-  std::multimap<std::uintptr_t, std::weak_ptr<MemoryCore>> held_ HAWSER_GUARDED_BY(mutex_);
-  std::size_t held_max_ HAWSER_GUARDED_BY(mutex_) = kHeldLeast;
   std::uint64_t next_serial_ HAWSER_GUARDED_BY(mutex_) = 0;
   std::uint64_t next_request_ HAWSER_GUARDED_BY(mutex_) = 0;
   Batches batches_ HAWSER_GUARDED_BY(mutex_);
@@ -238,14 +173,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::deque<std::pair<std::shared_ptr<BatchCore>, std::size_t>> watched_ HAWSER_GUARDED_BY(mutex_);
   std::map<std::uint64_t, Request> requests_ HAWSER_GUARDED_BY(mutex_);
   std::deque<PendingReply> replies_ HAWSER_GUARDED_BY(mutex_);
-  /// By their tokens. With those of `owned_` at most buffers_max.
-  std::unordered_map<base::Id128, Closing> closings_ HAWSER_GUARDED_BY(mutex_);
-  std::vector<Parting> parting_ HAWSER_GUARDED_BY(mutex_);
-  bool is_over_ HAWSER_GUARDED_BY(mutex_) = false;                        ///< Nobody looks at `parting_` any more.
   std::unordered_map<base::Id128, bool> near_ HAWSER_GUARDED_BY(mutex_);  ///< By the peer's incarnation.
-  std::map<std::uint64_t, std::shared_ptr<Owned>> owned_ HAWSER_GUARDED_BY(mutex_);
-  std::unordered_map<base::Id128, std::shared_ptr<Owned>> by_token_ HAWSER_GUARDED_BY(mutex_);
-  std::map<std::string, base::Id128, std::less<>> by_name_ HAWSER_GUARDED_BY(mutex_);  ///< Tokens of those of `owned_`.
   std::thread thread_;
 };
 

@@ -1,11 +1,14 @@
-// Buffers that this process gave out: registered, looked up, and changed by atomics.
+// What an owner does: it lends memory, releases it for whoever asks, and ends.
+
+#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "agent/inner.h"
 #include "agent/inner_regions.h"
 #include "base/inside.h"
 #include "base/try.h"
@@ -21,70 +24,18 @@ Status not_there(std::uint64_t id) {
       .with_advice("only its owner has its memory; read or write it instead");
 }
 
-bool same_memory(const LocalMemory& a, const LocalMemory& b) {
-  return a.bytes().data() == b.bytes().data() && a.size() == b.size();
-}
-
-bool is_lent_so(const Owned& owned, const LocalMemory& memory, const Lending& lending) {
-  return same_memory(owned.memory, memory) && owned.rights == lending.rights &&
-         core_of(owned.handle)->name == lending.name;
-}
-
-Status name_taken(const std::string& what, const std::string& name) {
-  return Status(Code::kInvalid, what + ": another buffer is lent under the name '" + name + "'")
-      .with_advice("release it before, or take another name");
-}
-
-bool holds(const MemoryCore& core, std::span<const std::byte> bytes) {
-  const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data());
-  const auto its_begin = reinterpret_cast<std::uintptr_t>(core.bytes.data());
-  return begin >= its_begin && bytes.size() <= core.bytes.size() &&
-         begin - its_begin <= core.bytes.size() - bytes.size();
-}
+Duration left_until(Instant until) { return std::max(Duration::zero(), until - Clock::steady().now()); }
 
 }  // namespace
 
-LocalMemory Engine::part_of_held(std::span<std::byte> bytes, const std::shared_ptr<const void>& owner, bool writable,
-                                 Device device) {
-  constexpr int kStepsMax = 16;  // Beyond, it is registered for itself.
-  if (bytes.empty()) return {};
-  const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data());
-  std::vector<std::shared_ptr<MemoryCore>> seen;  // Let go without the lock: the last one closes its region.
-  const base::MutexLock lock(mutex_);
-  auto place = held_.upper_bound(begin);
-  for (int step = 0; step < kStepsMax && place != held_.begin(); ++step) {
-    --place;
-    std::shared_ptr<MemoryCore>& core = seen.emplace_back(place->second.lock());
-    if (!core) {
-      place = held_.erase(place);
-      continue;
-    }
-    if (!holds(*core, bytes) || core->writable != writable || core->device != device) continue;
-    const std::uint64_t offset = begin - place->first;
-    MemoryCore* const whole = core.get();
-    using Kept = std::pair<std::shared_ptr<const void>, std::shared_ptr<MemoryCore>>;
-    return LocalMemory({std::make_shared<Kept>(owner, core), whole}, offset, bytes.size());
-  }
-  return {};
-}
-
-void Engine::hold(const std::shared_ptr<MemoryCore>& core) {
-  const base::MutexLock lock(mutex_);
-  if (held_.size() >= held_max_) {  // Those that are gone; what is left may double until the next time.
-    std::erase_if(held_, [](const auto& each) { return each.second.expired(); });
-    held_max_ = std::max(kHeldLeast, 2 * held_.size());
-  }
-  held_.emplace(reinterpret_cast<std::uintptr_t>(core->bytes.data()), core);
-}
-
 Result<LocalMemory> Engine::local_memory(std::span<std::byte> bytes, std::shared_ptr<const void> owner, bool writable,
                                          Device device) {
-  if (LocalMemory part = part_of_held(bytes, owner, writable, device); part.valid()) return part;
+  if (LocalMemory part = held_.part_of(bytes, owner, writable, device); part.valid()) return part;
   auto core = std::make_shared<MemoryCore>();
   core->writable = writable;
   core->device = device;
   core->engine = number_;
-  core->keeper = weak_from_this();
+  core->keeper = parting_;
   core->opener = opener_;
   if (!bytes.empty()) {
     // Peers reach it only as a buffer, which is a region of its own.
@@ -93,7 +44,7 @@ Result<LocalMemory> Engine::local_memory(std::span<std::byte> bytes, std::shared
   }
   core->bytes = bytes;
   core->owner = std::move(owner);
-  if (core->owner && !bytes.empty()) hold(core);
+  if (core->owner && !bytes.empty()) held_.add(core);
   return LocalMemory(std::move(core), 0, bytes.size());
 }
 
@@ -113,20 +64,8 @@ Result<RemoteBuffer> Engine::request_buffer(std::uint64_t id, const LocalMemory&
     return Status(Code::kInvalid, what + " has a name of " + std::to_string(lending.name.size()) + " bytes")
         .with_advice("at most 255 are allowed");
   }
-  {
-    const base::MutexLock lock(mutex_);
-    if (const auto known = owned_.find(id); known != owned_.end()) {
-      if (is_lent_so(*known->second, memory, lending)) return known->second->handle;
-      return Status(Code::kInvalid, what + " is there already, with other memory, rights or name")
-          .with_advice("release it before, or take another id");
-    }
-    if (by_name_.contains(lending.name)) return name_taken(what, lending.name);
-    if (owned_.size() + closings_.size() >= options_.buffers_max) {
-      return Status(Code::kBusy, what + ": buffers_max = " + std::to_string(options_.buffers_max) +
-                                     " are given out, or released with somebody inside")
-          .with_advice("release some");
-    }
-  }
+  HAWSER_TRY_ASSIGN(std::optional<RemoteBuffer> known, lent_.find(id, memory, lending));
+  if (known) return *std::move(known);
   auto core = std::make_shared<BufferCore>();
   core->id = id;
   core->token = base::random_id128();
@@ -146,72 +85,107 @@ Result<RemoteBuffer> Engine::request_buffer(std::uint64_t id, const LocalMemory&
   HAWSER_TRY_ASSIGN(owned->whole, agent_.self().region(owned->region.index()));
   HAWSER_TRY_ASSIGN(core->grant, agent::inner::whole_grant(owned->region));
   HAWSER_TRY_ASSIGN(core->card, agent_.partial_card({}));
-  const base::Id128 token = core->token;
   owned->handle = RemoteBuffer(std::move(core), 0, memory.size());
-  const base::MutexLock lock(mutex_);
-  const bool has_name = !core_of(owned->handle)->name.empty();
-  if (has_name && !owned_.contains(id) && by_name_.contains(lending.name)) return name_taken(what, lending.name);
-  const auto [place, is_new] = owned_.emplace(id, owned);
-  if (is_new) by_token_.emplace(token, owned);
-  if (is_new && has_name) by_name_.emplace(lending.name, token);
-  // Two callers may ask at once for one id; the first gets in.
-  if (!is_new && !is_lent_so(*place->second, memory, lending)) {
-    return Status(Code::kInvalid, what + " is there already, with other memory, rights or name")
-        .with_advice("take another id");
-  }
-  return place->second->handle;
-}
-
-std::shared_ptr<Owned> Engine::owned_by(const base::Id128& token) const {
-  const base::MutexLock lock(mutex_);
-  const auto found = by_token_.find(token);
-  return found == by_token_.end() ? nullptr : found->second;
+  return lent_.add(owned);
 }
 
 Result<LocalMemory> Engine::local_of(const RemoteBuffer& buffer) const {
   if (!buffer.valid()) return Status(Code::kInvalid, "local_of: the buffer's handle is empty");
-  const std::shared_ptr<Owned> owned = is_own(*core_of(buffer)) ? owned_by(core_of(buffer)->token) : nullptr;
+  const std::shared_ptr<Owned> owned = is_own(*core_of(buffer)) ? lent_.by_token(core_of(buffer)->token) : nullptr;
   if (!owned) return not_there(buffer.id());
   return owned->memory.slice(buffer.offset(), buffer.size());
 }
 
-std::size_t Engine::buffer_count() const {
-  const base::MutexLock lock(mutex_);
-  return owned_.size();
+Result<std::shared_ptr<BatchCore>> Engine::release(const RemoteBuffer& buffer, Duration timeout) {
+  if (!buffer.valid()) return Status(Code::kInvalid, "release: the buffer's handle is empty");
+  const std::shared_ptr<BatchCore> batch = make_batch(1, timeout);
+  if (is_own(*core_of(buffer))) {
+    close(core_of(buffer)->token, {.batch = batch, .peer = {}, .number = 0, .deadline = batch->deadline});
+    return batch;
+  }
+  const Result<Found> found = find(buffer);
+  if (!found) {
+    batch->settle(0, {.status = with_ways(found.error(), buffer)});
+    return batch;
+  }
+  request(batch, 0, buffer, found->peer, {.kind = AskKind::kRelease, .token = core_of(buffer)->token});
+  return batch;
 }
 
-Reply Engine::run_atomic(const Ask& ask) {
-  Reply done{.number = ask.number, .status = {}, .value = 0};
-  const auto refuse = [&](Code code, const std::string& text) {
-    done.status = Status(code, "atomic: " + text).with_buffer(BufferState::kUntouched);
-    return done;
-  };
-  // Whoever releases the buffer takes it out under this lock first: once that is acknowledged nobody is at the word.
-  const base::MutexLock lock(mutex_);
-  const auto found = by_token_.find(ask.token);
-  if (found == by_token_.end()) return refuse(Code::kNotFound, "the buffer was released");
-  const Owned& owned = *found->second;
-  if (!allows(owned.rights, Rights::kReadWrite)) return refuse(Code::kDenied, "the buffer gives no right to it");
-  if (const Device device = owned.memory.device(); device.kind != DeviceKind::kHost) {
-    return refuse(Code::kUnsupported,
-                  "the word is on " + to_string(device) + ", where its owner's processor does none");
+void Engine::close(const base::Id128& token, Ack ack) {
+  std::shared_ptr<Owned> owned;
+  const Status refusal = lent_.release(token, ack, &owned);
+  if (!refusal.ok()) return acknowledge(ack, refusal);
+  if (!owned || !look_at_closing(owned)) wake_.signal();
+}
+
+// Its region refuses new uses from the first look on.
+bool Engine::look_at_closing(const std::shared_ptr<Owned>& owned) {
+  const Status status = owned->region.close(Duration::zero());
+  const auto due = lent_.take_due(*owned, status.ok(), Clock::steady().now());
+  if (!due) return true;
+  for (const Ack& ack : *due) acknowledge(ack, status);
+  return status.ok() || !due->empty();
+}
+
+bool Engine::look_at_closings() {
+  bool moved = false;
+  for (const std::shared_ptr<Owned>& each : lent_.closing()) moved = look_at_closing(each) || moved;
+  return moved;
+}
+
+void Engine::acknowledge(const Ack& ack, const Status& status) {
+  if (ack.batch) return ack.batch->settle(0, {.status = status});
+  reply(ack.peer, {.number = ack.number, .status = status, .value = 0});
+}
+
+void Engine::stop() {
+  if (opener_ != ::getpid()) {
+    if (thread_.joinable()) thread_.detach();  // It exists in the parent only.
+    return;
   }
-  const std::span<std::byte> bytes = owned.memory.bytes();
-  if (ask.offset > bytes.size() || bytes.size() - ask.offset < sizeof(std::uint64_t)) {
-    return refuse(Code::kInvalid, "offset " + std::to_string(ask.offset) + " leaves the buffer");
+  stop_.store(true, std::memory_order_release);
+  wake_.signal();
+  if (thread_.joinable()) thread_.join();
+  decltype(batches_) batches;
+  decltype(waiting_) waiting;
+  decltype(watched_) watched;
+  decltype(requests_) requests;
+  {
+    const base::MutexLock lock(mutex_);
+    batches.swap(batches_);
+    waiting.swap(waiting_);
+    watched.swap(watched_);
+    requests.swap(requests_);
+    replies_.clear();
   }
-  std::byte* const at = bytes.data() + ask.offset;
-  if (reinterpret_cast<std::uintptr_t>(at) % sizeof(std::uint64_t) != 0) {
-    return refuse(Code::kInvalid, "the word is not aligned to 8 in its owner's memory");
+  std::vector<std::shared_ptr<Owned>> buffers = lent_.take_all();
+  const Instant until = Clock::steady().now() + kPartingPatience;
+  end_all(batches, buffers, until);
+  for (auto* each : {&waiting, &watched}) each->clear();
+  requests.clear();
+  batches.clear();
+  buffers.clear();
+  parting_->end(until);
+  if (std::exchange(said_driven_, false)) agent::inner::say_driven(agent_, false);
+}
+
+// All are told to end before any is waited for, so that many that are held take no longer than one.
+void Engine::end_all(const Batches& batches, std::vector<std::shared_ptr<Owned>>& buffers, Instant until) {
+  for (const auto& [serial, batch] : batches) {
+    batch->cancel();
+    for (std::size_t i = 0; i < batch->size(); ++i) {
+      bool posted = false;
+      batch->with(i, [&](const Item& item) { posted = item.posted; });
+      if (!posted) batch->settle(i, {.status = Status(Code::kCancelled, "the rdma backend was closed")});
+    }
   }
-  const std::atomic_ref<std::uint64_t> word(*reinterpret_cast<std::uint64_t*>(at));
-  if (ask.kind == AskKind::kFetchAdd) {
-    done.value = word.fetch_add(ask.value, std::memory_order_acq_rel);
-  } else {
-    done.value = ask.expected;
-    (void)word.compare_exchange_strong(done.value, ask.value, std::memory_order_acq_rel);
+  std::erase_if(buffers, [](const auto& owned) { return owned->region.close(Duration::zero()).ok(); });
+  for (const auto& [serial, batch] : batches) {
+    (void)batch->wait(left_until(until));
+    if (!batch->done()) (void)new std::shared_ptr<BatchCore>(batch);  // What it uses must never go.
   }
-  return done;
+  for (const auto& owned : buffers) (void)owned->region.close(left_until(until));
 }
 
 }  // namespace rdma

@@ -27,10 +27,7 @@ Status not_in_time(const RemoteBuffer& buffer, const Status& last) {
 }  // namespace
 
 Result<RemoteBuffer> Engine::named(const std::string& name) const {
-  const base::MutexLock lock(mutex_);
-  const auto token = by_name_.find(name);
-  const auto found = token == by_name_.end() ? by_token_.end() : by_token_.find(token->second);
-  if (found != by_token_.end()) return found->second->handle;
+  if (std::optional<RemoteBuffer> found = lent_.by_name(name)) return *std::move(found);
   return Status(Code::kNotFound, "agent " + quoted(agent_.name()) + " lends no buffer by the name " + quoted(name));
 }
 

@@ -30,7 +30,7 @@ void Engine::start_atomic(const std::shared_ptr<BatchCore>& batch, std::size_t i
                 .value = op.value,
                 .expected = op.expected};
   if (is_own(core)) {
-    const Reply done = run_atomic(ask);
+    const Reply done = lent_.run_atomic(ask);
     return batch->settle(index, {.status = done.status, .bytes = sizeof(std::uint64_t), .previous = done.value});
   }
   const Result<Found> found = find(op.remote);
@@ -149,7 +149,7 @@ bool Engine::take_messages() {
                                 .number = parsed.ask->number,
                                 .deadline = Clock::steady().now() + kReplyPatience});
     } else {
-      reply(message->peer, run_atomic(*parsed.ask));
+      reply(message->peer, lent_.run_atomic(*parsed.ask));
     }
   }
   return count > 0;

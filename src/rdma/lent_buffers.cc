@@ -135,8 +135,8 @@ Status LentBuffers::release(const base::Id128& token, Ack& ack, std::shared_ptr<
     return Status(Code::kNotFound, "release: the owner has no such buffer; it was released before");
   }
   if (found->second.acks.size() >= limits_.releases) {
-    return Status(Code::kBusy, "release: requests_max = " + std::to_string(limits_.releases) +
-                                   " wait for this buffer's release");
+    return Status(Code::kBusy,
+                  "release: requests_max = " + std::to_string(limits_.releases) + " wait for this buffer's release");
   }
   found->second.acks.push_back(std::move(ack));
   return {};

@@ -213,7 +213,7 @@ Instant StreamPath::next_deadline() const {
     case Phase::kHearing:
       return std::min(deadline_, quiet_by_);
     case Phase::kAsking:
-      return ask_at_;
+      return question_->next();
     case Phase::kClosing:
       return deadline_;
     case Phase::kDown:
@@ -224,7 +224,7 @@ Instant StreamPath::next_deadline() const {
 
 bool StreamPath::may_sleep() const {
   if (phase_ == Phase::kDown) return true;
-  if (phase_ == Phase::kAsking) return asked_ > 0;  // The port turns it when its next question is due.
+  if (phase_ == Phase::kAsking) return question_->has_asked();  // The port turns it when its next question is due.
   if (phase_ == Phase::kHearing) return hears_nothing();
   if (phase_ == Phase::kUp && (machine_->has_acks() || machine_->awaits_poll() || has_streams_to_open())) return false;
   for (unsigned index = 0; index < streams_; ++index) {

@@ -24,6 +24,7 @@
 #include "backend/stream/identity_watch.h"
 #include "backend/stream/lobby.h"
 #include "backend/stream/machine.h"
+#include "backend/stream/opener_question.h"
 #include "backend/stream/port.h"
 #include "backend/stream/stream.h"
 #include "backend/stream/turn_watch.h"
@@ -213,10 +214,8 @@ class StreamPath final : public Path {
   void lose(unsigned index, const Status& why);
   Status lost(const Status& why) const;
 
-  // path_ask.cc
   void begin_asking(const Status& why);
   std::size_t turn_asking(Instant now);
-  void take_answer(Instant now);
   Status opener_ended() const;
 
   void close_streams(bool abort);
@@ -262,9 +261,7 @@ class StreamPath final : public Path {
   Instant deadline_ = Instant::max();  ///< Of opening, of the opener's first word, of hearing, or of closing.
   std::string asks_at_;  ///< Inbound: where to ask, after a loss, whether the opener lives; empty: nowhere.
   Status lost_why_;      ///< While it asks: what the path ends with if the opener lives.
-  std::unique_ptr<Stream> question_;
-  Instant ask_at_ = Instant::max();  ///< When to ask next, or until when an answer is awaited.
-  unsigned asked_ = 0;
+  std::optional<OpenerQuestion> question_;
   Instant quiet_by_ = Instant::max();  ///< When memory that was given back must be let go.
 };
 

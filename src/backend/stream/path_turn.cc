@@ -367,6 +367,32 @@ std::size_t StreamPath::turn_hearing(Instant now) {
   return work + 1;
 }
 
+/// Whether its opener still listens: see OpenerQuestion.
+void StreamPath::begin_asking(const Status& why) {
+  phase_ = Phase::kAsking;
+  lost_why_ = why;
+  close_streams(true);
+  lanes_[0].owner = StreamOwner{.path = this};
+  question_.emplace(shared_.network, asks_at_, &lanes_[0].owner);
+  activate();
+}
+
+std::size_t StreamPath::turn_asking(Instant now) {
+  if (!question_->is_due(now)) return 0;
+  const OpenerQuestion::Answer answer = question_->turn(now);
+  if (answer == OpenerQuestion::Answer::kEnded) go_down(opener_ended());
+  if (answer == OpenerQuestion::Answer::kLives) go_down(lost_why_);
+  return 1;
+}
+
+Status StreamPath::opener_ended() const {
+  return Status(Code::kDisconnected,
+                base::format("the process of {} ended: nobody listens at {} any more", name_, asks_at_))
+      .with_scope(Scope::kPeer)
+      .with_peer(name_)
+      .because(lost_why_);
+}
+
 Status StreamPath::lost(const Status& why) const {
   return Status(Code::kDisconnected, base::format("the connection to {} was lost", name_))
       .with_scope(Scope::kPath)

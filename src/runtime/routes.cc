@@ -22,6 +22,7 @@ bool Routes::exclude(std::uint32_t rank) {
 }
 
 bool Routes::lose_link(std::uint32_t from, std::uint32_t to) {
+  if (!first_.has_edge(from, to) && !graph_.has_edge(from, to)) return false;
   if (!said_.insert({from, to}).second) return false;
   if (lost_.insert(link_of(from, to)).second) find_ways();
   return true;

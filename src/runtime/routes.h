@@ -44,7 +44,8 @@ class Routes {
   bool exclude(std::uint32_t rank);
   /// Links whose ends may both live and hear each other no more.
   const Links& lost_links() const { return lost_; }
-  /// `from` says that it hears `to` no more: no way leads by their link any more. False: it had said so.
+  /// `from` says that it hears `to` no more: no way leads by their link any more. False: it had said so, or there is no
+  /// such link, so what ranks say takes no more memory than the graph.
   bool lose_link(std::uint32_t from, std::uint32_t to);
   bool has_said_lost(std::uint32_t from, std::uint32_t to) const { return said_.contains({from, to}); }
   /// A way leads there, or it is this rank.

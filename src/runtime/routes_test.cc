@@ -43,6 +43,20 @@ TEST(Routes, LeadAroundLinksThatAreLost) {
   EXPECT_EQ(routes.hop_to(2), 3U) << "a link stays lost";
 }
 
+TEST(Routes, OnlyLinksOfTheFirstGraphAndOfThisOneCanBeLost) {
+  Routes routes(Topology::regular(2), 0, 6);
+  EXPECT_FALSE(routes.lose_link(0, 2));
+  EXPECT_FALSE(routes.lose_link(4, 4));
+  EXPECT_FALSE(routes.has_said_lost(0, 2));
+  EXPECT_EQ(routes.changes(), 0U);
+  routes.exclude(1);
+  const std::vector<std::uint32_t> members = {0, 2, 3, 4, 5};
+  ASSERT_TRUE(routes.adopt(1, members));
+  EXPECT_TRUE(routes.lose_link(0, 2)) << "they are neighbours now";
+  EXPECT_TRUE(routes.lose_link(1, 2)) << "they were";
+  EXPECT_FALSE(routes.lose_link(0, 3));
+}
+
 TEST(Routes, AShrunkWorldHasAGraphOfItsOwn) {
   Routes routes(Topology::regular(2), 0, 6);
   routes.exclude(1);

@@ -1,8 +1,8 @@
 #pragma once
 
 // OpenerQuestion: after a loss, does the opener still listen? The side that accepted has nobody to connect to, and
-// would wait for the whole of peer_timeout for a process that is dead. On the same host a refused connection proves that
-// it is dead. All sockets of a process go with it, though not at the same instant, so it is asked a few times.
+// would wait for the whole of peer_timeout for a process that is dead. On the same host a refused connection proves
+// that it is dead. All sockets of a process go with it, though not at the same instant, so it is asked a few times.
 //
 // Thread rule: confined to the port's lane. Lifetime: borrows the network, and the owner that its streams name.
 

@@ -57,9 +57,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Result<TransportInfo> transport_info(const RemoteBuffer& buffer);
   Result<QueuePairInfo> queue_pair_info(const RemoteBuffer& buffer, const LocalMemory& local);
   std::string explain(const RemoteBuffer& buffer, const LocalMemory& local);
-  /// Of an operation that ended for want of a way: with what is known of each way.
+  /// What an operation ended with for want of a way, and what is known of each way.
   Status with_ways(const Status& why, const RemoteBuffer& buffer) const;
-  /// Of a transfer that failed. Rights and bounds were looked at before, so a refusal is the buffer's end.
+  /// What to tell of a transfer that failed. Rights and bounds were looked at before, so a refusal is the buffer's end.
   Status of_transfer(const Status& why, const RemoteBuffer& buffer) const;
 
   Result<RemoteBuffer> request_buffer(std::uint64_t id, const LocalMemory& memory, const Lending& lending);

@@ -63,7 +63,7 @@ class LentBuffers {
   /// The handle, where that id is lent so already; none: it may be lent. Else kInvalid or kBusy.
   Result<std::optional<RemoteBuffer>> find(std::uint64_t id, const LocalMemory& memory, const Lending& lending) const
       HAWSER_EXCLUDES(mutex_);
-  /// Of two callers that lend one id at once the first gets in, and the second gets its handle.
+  /// Where two callers lend one id at once, the first one gets in, and the second one gets its handle.
   Result<RemoteBuffer> add(const std::shared_ptr<Owned>& owned) HAWSER_EXCLUDES(mutex_);
   std::size_t size() const HAWSER_EXCLUDES(mutex_);
   /// Null: it was released, or never was.

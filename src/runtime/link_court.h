@@ -50,7 +50,7 @@ class LinkCourt {
 
   /// Whether neighbours are left that lost each other, as far as this rank knows.
   bool is_open() const;
-  /// Of those the ones that this one has lost.
+  /// The neighbours with which `rank` has such a case.
   std::vector<std::uint32_t> lost_with(std::uint32_t rank) const;
 
  private:

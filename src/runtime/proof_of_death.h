@@ -8,7 +8,7 @@
 
 namespace hawser::runtime {
 
-/// Of a session's end. Silence proves nothing.
+/// Whether a session's end proves that the peer is dead. Silence proves nothing.
 inline bool proves_death(const Status& gone) {
   const Status why = gone.cause();
   return why.code() == Code::kDisconnected && why.scope() != Scope::kPath;

@@ -32,7 +32,7 @@ class RegionBindings {
   std::size_t let_go(Session& session, Instant now);
 
  private:
-  /// Of those that are condemned alone, so that a card costs the same however many came by grants.
+  /// Lets go of those alone that are condemned, so that a card costs the same however many came by grants.
   void let_go_condemned(Session& session, Instant now);
   void look_again(Session& session, Instant now);
 

@@ -23,7 +23,7 @@ class HeartbeatTest : public ::testing::Test {
     far_link_ = std::move(*adopted);
     near_.begin(kInterval, kPatience, now_);
   }
-  /// Looks when that is due, and says so in milliseconds since the beginning.
+  /// Lets time pass until a look is due, and looks.
   Heartbeat::Look look_when_due(bool is_drained = true) {
     now_ = near_.next();
     return near_.look(messages_, is_drained, now_);

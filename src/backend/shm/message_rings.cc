@@ -39,7 +39,7 @@ Put MessageRings::send_in_parts(std::span<const std::byte> head, std::span<const
     const bool is_last = first.size() + second.size() == head.size() + body.size();
     const Put result = put(is_last ? RecordKind::kLast : RecordKind::kFragment, first, second);
     if (result != Put::kDone && !has_begun) return result;
-    if (result != Put::kDone) break;  // Of a ring that is corrupt flush() tells.
+    if (result != Put::kDone) break;  // flush() tells of a ring that is corrupt.
     if (!has_begun) parts_sent_.begin(first, second, producer_.known_read());
     if (is_last) parts_sent_.finish(producer_.position());
     has_begun = true;

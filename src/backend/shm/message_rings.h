@@ -29,7 +29,7 @@ class MessageRings {
   static constexpr std::size_t kAssemblyMax = kMessageMax + 1024;
 
   MessageRings() = default;
-  /// Before it neither sends nor takes anything.
+  /// Until then it neither sends nor takes anything.
   void begin(const Link& link, int peer_door);
 
   // ---- To the peer.

@@ -300,7 +300,7 @@ bool ShmPath::send(wire::Link, std::span<const std::byte> head, std::span<const 
   return sent;
 }
 
-/// True: it is done.
+/// Does what a put calls for. True: it is done.
 bool ShmPath::note_put(Put result) {
   if (result == Put::kCorrupt) {
     end(Status(Code::kCorrupt, "the peer's ring claims to be read beyond its end"));

@@ -37,9 +37,9 @@ class PeerRegions {
   /// The region as it is known: asked for, reachable, or why it is not. `can_attach`: whether this process may reach
   /// the peer's memory by cross-memory attach; ok before anybody knows. Then call ask().
   Result<ShmBinding*> bind(const RemoteRegionRef& region, const Status& can_attach);
-  /// The mapping to end, if nobody else has it.
+  /// Answers the mapping to end, if nobody else has it.
   Mapping forget(std::uint32_t index, std::uint32_t generation);
-  /// All of them.
+  /// Forgets all, and answers the mappings to end.
   std::vector<Mapping> forget_all();
   /// Asks for those that nobody asked for, as many as may be under way.
   void ask(const Send& send);

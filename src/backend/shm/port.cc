@@ -244,8 +244,9 @@ void ShmPort::regions_closing(std::span<const RegionId> ids) {
                      has_paths && std::ranges::any_of(ids, [this](const RegionId& id) { return is_enterable(id); }));
 }
 
-/// Of a grant for one transfer of one peer that has said that it is over, the last pin was left before that word, which
-/// this thread has read, and nobody enters any more: all pins can be seen without a barrier.
+/// Whether a peer may be entering that region just now. Where a grant for one transfer is one peer's, and that peer has
+/// said that the transfer is over, it left its last pin before that word, which this thread has read: all pins can be
+/// seen without a barrier.
 bool ShmPort::is_enterable(const RegionId& id) const {
   const std::shared_ptr<const RegionEntry> entry = shared_.context.regions.at(id.index);
   const bool is_it = entry != nullptr && entry->generation == id.generation;

@@ -25,7 +25,7 @@ class RegionServerTest : public ::testing::Test {
   }
   static constexpr std::size_t kPage = 4096;
 
-  /// Of one page, the second one of the arena.
+  /// Adds a region of one page, the second one of the arena.
   Bind add_mapped(Rights rights) { return add(arena_, arena_->bytes().data() + kPage, rights); }
   Bind add(std::shared_ptr<Arena> arena, std::byte* base, Rights rights, DeviceKind device = DeviceKind::kHost) {
     RegionEntry entry;

@@ -152,8 +152,8 @@ class Bench {
   std::vector<std::byte> memory_ = std::vector<std::byte>(64 * 1024);
   Agent owner_;
   std::vector<Agent> peers_;
-  Region source_;        // Of the first peer,
-  hawser::Peer holder_;  // which the owner knows as this.
+  Region source_;        // The first peer writes from it.
+  hawser::Peer holder_;  // The first peer, as the owner knows it.
   std::vector<Region> regions_;
   std::vector<hawser::Grant> grants_;
   std::optional<hawser::rdma::Backend> rdma_;

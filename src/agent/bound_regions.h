@@ -62,7 +62,7 @@ class BoundRegions {
   void let_go(Unbind&& unbind) {
     let_go_of(condemned_, granted_, unbind);
   }
-  /// The same for those that came by grants.
+  /// Calls `unbind(id)` for each that came by a grant and of which no handle is left.
   template <typename Unbind>
   void let_go_granted(Unbind&& unbind) {
     let_go_of(granted_, condemned_, unbind);

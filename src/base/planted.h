@@ -138,7 +138,7 @@ enum class Planted : std::uint8_t {
   kLossIsDeath,         ///< A rank that loses a neighbour by its silence tells the others that it is gone.
   kLossUntold,          ///< It tells nobody that it has lost it.
   kAnswerUnawaited,     ///< A court does not ask whether those that were lost have said that they live.
-  kCourtParts,          ///< Who of two is left out does not depend on whom they join.
+  kCourtParts,          ///< The court does not look at how many ranks stay joined without one.
   kUnreachableAwaited,  ///< A rank that no way leads to any more is not taken for failed.
   // QUIC: connections.
   kTagUnchecked,      ///< Datagrams that were changed on their way are taken. (In the simulator's handshake.)

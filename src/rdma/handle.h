@@ -46,7 +46,7 @@ struct BufferCore {
   base::Id128 token;        ///< Names the buffer for ever; whoever shows it may release it.
   std::uint64_t whole = 0;  ///< Bytes of the whole buffer, as the grant says.
   std::string card;         ///< The owner's, of no regions.
-  std::string grant;        ///< Of the buffer's region.
+  std::string grant;        ///< Gives the buffer's region.
   std::string name = {};    ///< By which its owner lends it, and its owner's next incarnation again; or empty.
   std::string owner;
   Incarnation incarnation;

@@ -501,7 +501,7 @@ void Relay::on_gone(std::uint32_t by, std::uint32_t rank, Instant now) {
       teller + " of world '" + site_.world + "' holds this rank, " + std::to_string(rank) + ", for failed";
   const std::vector<std::uint32_t> lost = this->lost();
   if (!lost.empty()) text += ", for it and rank " + list_of(lost) + " have lost each other";
-  if (ended_[rank].ok()) {  // Who told it may die before it has told all others.
+  if (ended_[rank].ok()) {  // The teller may die before it has told all others.
     tell_all({.kind = RelayKind::kGone, .rank = rank}, nullptr, now);
   }
   exclude_self(Status(Code::kDisconnected, text), now);

@@ -14,9 +14,9 @@
 // When a rank is gone (a neighbour has proof of its end), or a link is lost (one of two neighbours hears nothing of the
 // other), each rank that hears it first tells all its neighbours, finds new ways, and sends once more what was not
 // acknowledged to it. Numbers make that exact: nothing is lost, doubled or overtaken between ranks that live. A rank
-// that no way leads to any more has failed for this rank, and so has one that another rank holds for gone. Who of two
-// neighbours that lost each other is gone a court decides (see link_court.h): what they said over their link has no
-// numbers, so it cannot go round.
+// that no way leads to any more has failed for this rank, and so has one that another rank holds for gone. A court
+// decides which of two neighbours that lost each other is gone (see link_court.h): what they said over their link has
+// no numbers, so it cannot go round.
 //
 // Each class has all of this for itself: a channel to each neighbour, a queue there, and a window with each rank that
 // is no neighbour. So a message keeps its class on every hop, and waits for room of its own class only. The news that a

@@ -65,7 +65,7 @@ class Routes {
   Graph graph_;
   std::set<std::uint32_t> gone_;
   Links lost_;
-  std::set<std::pair<std::uint32_t, std::uint32_t>> said_;  ///< Who has lost whom.
+  std::set<std::pair<std::uint32_t, std::uint32_t>> said_;  ///< The first one says that it lost the other.
   std::uint64_t generation_ = 0;
   std::vector<std::uint32_t> hops_;
 };

@@ -108,7 +108,7 @@ class WorldJudge {
   struct Parting {
     std::size_t one = 0, other = 0;
     Instant when;
-    Ways::Ranks out = {};  ///< Who must be left out.
+    Ways::Ranks out = {};  ///< These ranks must be left out.
   };
 
   void wrong(const Deed& deed, const Status& status, const std::string& why);

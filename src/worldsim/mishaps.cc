@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 /// After a fault that parts ranks: until sessions are up again or given up.
 constexpr Duration kMendMax = milliseconds(1000);
 constexpr std::int64_t kStrikeMax = 600'000;      ///< Nanoseconds from sight to strike.
-constexpr std::int64_t kStrikeSoonMax = 30'000;   ///< The same of what is soon over.
+constexpr std::int64_t kStrikeSoonMax = 30'000;   ///< The same, where what is struck is soon over.
 constexpr std::int64_t kLateMax = 1'000'000'000;  ///< Nanoseconds.
 
 }  // namespace

@@ -46,8 +46,8 @@ class Heartbeat {
     Verdict verdict = Verdict::kNothing;
     Duration silent = Duration::zero();  ///< kSuspect, kFailed: for how long nothing was heard.
   };
-  /// What is due, once next() has come. `messages_in`: how many came since the beginning. `is_drained`: the peer has
-  /// taken all that was put into the ring.
+  /// Looks at the peer once next() has come, and asks it where that is due. `messages_in`: how many messages came since
+  /// the beginning. `is_drained`: the peer has taken all that was put into the ring.
   Look look(std::uint64_t messages_in, bool is_drained, Instant now);
   /// Instant::max(): never.
   Instant next() const { return detector_ ? detector_->next_timeout() : Instant::max(); }

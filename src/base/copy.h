@@ -124,8 +124,8 @@ inline bool copy_bytes(void* target, const void* source, std::size_t size, CopyH
 }
 
 /// As memcpy, through the caches, but without its bad case: from 2 KiB on the C library's may run `rep movsb`, which on
-/// Zen 4 is many times slower when the target lies a few bytes past the source, modulo 4 KiB (bench/copy_bench.cc). Users choose where
-/// their memory lies, so what they send and get is copied by this.
+/// Zen 4 is many times slower when the target lies a few bytes past the source, modulo 4 KiB (bench/copy_bench.cc).
+/// Users choose where their memory lies, so what they send and get is copied by this.
 inline void copy_cached(void* target, const void* source, std::size_t size) {
   auto* to = static_cast<std::byte*>(target);
   const auto* from = static_cast<const std::byte*>(source);

@@ -120,8 +120,10 @@ void stream_group(const CopyKernels& kernel, Group group) {
 
 bool streams(std::size_t size, CopyHint hint) {
   const std::uint64_t total = std::max<std::uint64_t>(size, hint.total_bytes);
+  const bool is_far = hint.read_elsewhere && !shared_cache_pays();
+  if (is_far && size >= (hint.read_later ? kStreamLaterMin : kStreamNextMin)) return true;
   if (size < kStreamPieceMin || total < kStreamTotalMin) return false;
-  return hint.scattered || (hint.read_elsewhere && !shared_cache_pays()) || total > kCachedTotalMax;
+  return hint.scattered || is_far || total > kCachedTotalMax;
 }
 
 void CopyKernels::stream(const CopyPiece& piece) const {

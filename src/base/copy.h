@@ -24,6 +24,7 @@ struct CopyHint {
   std::uint64_t total_bytes = 0;  ///< Sum of all copies of this transfer; 0: this one is all.
   bool scattered = false;         ///< The pieces lie far apart in large memory, so they are probably in no cache.
   bool read_elsewhere = false;    ///< Another core reads the target next, and its speed counts more than this copy's.
+  bool read_later = false;        ///< With `read_elsewhere`: that core reads something else first.
 };
 
 /// One of many copies. Source and target must not overlap.
@@ -38,6 +39,16 @@ inline constexpr std::size_t kStreamTotalMin = 16 * 1024;
 /// Transfers up to this are taken to be in the caches, and stay there, unless the hint says otherwise. Measured: with
 /// both sides in a 32 MiB cache memcpy is faster up to 8 MiB; caches are shared with others.
 inline constexpr std::size_t kCachedTotalMax = 4 * 1024 * 1024;
+/// A piece that another core reads next streams from this size on, for two reasons. The lines are in that core's cache
+/// since it read what stood there before, so each cached store waits for one. Then that core reads each line out of
+/// this core's cache. In and out of 16 KiB took 11.5 us through the caches and 3.0 past them where the two cores share
+/// no cache, 2.7 and 2.4 where they do. Below, the first read from memory costs more than it saves (Zen 4,
+/// `shared_copy_bench 400`).
+inline constexpr std::size_t kStreamNextMin = 8 * 1024;
+/// The same where that core reads something else first, so that nobody waits for the first read. One core wrote 4 KiB
+/// after 4 KiB, and the other read them, at 2 GB/s through the caches and 9 past them where they share none, 6 and 10
+/// where they do (`shared_copy_bench 400`).
+inline constexpr std::size_t kStreamLaterMin = 2 * 1024;
 /// A streamed piece has this size at least: its first and last partial lines do not stream.
 inline constexpr std::size_t kStreamPieceMin = 1024;
 

@@ -125,5 +125,14 @@ TEST(Copy, StreamsWhatOutgrowsTheCaches) {
   EXPECT_FALSE(streams(100, {.total_bytes = 64 << 20, .scattered = true}));
 }
 
+TEST(Copy, StreamsWhatAnotherCoreReadsFromALimitOn) {
+  const bool is_far = !shared_cache_pays();
+  EXPECT_FALSE(streams(kStreamNextMin - 1, {.read_elsewhere = true}));
+  EXPECT_EQ(streams(kStreamNextMin, {.read_elsewhere = true}), is_far);
+  EXPECT_FALSE(streams(kStreamLaterMin - 1, {.read_elsewhere = true, .read_later = true}));
+  EXPECT_EQ(streams(kStreamLaterMin, {.read_elsewhere = true, .read_later = true}), is_far);
+  EXPECT_FALSE(streams(kStreamNextMin, {.read_later = true})) << "without another core it says nothing";
+}
+
 }  // namespace
 }  // namespace hawser::base

@@ -86,7 +86,9 @@ void Board::publish(std::uint64_t turn, std::uint64_t number, std::uint64_t dige
 }
 
 void Board::write(std::uint64_t turn, const Entry& entry) {
-  if (!entry.bytes.empty()) base::copy_cached(room(turn).data(), entry.bytes.data(), entry.bytes.size());
+  if (base::copy_bytes(room(turn).data(), entry.bytes.data(), entry.bytes.size(), {.read_elsewhere = true})) {
+    base::stream_fence();
+  }
   publish(turn, entry.number, entry.digest, entry.bytes.size());
 }
 

@@ -22,12 +22,18 @@ struct Atomics {
   static void light_fence() { std::atomic_signal_fence(std::memory_order_seq_cst); }
 
   static constexpr std::size_t kRunMin = 512;  ///< See ring.h.
+  /// For smaller runs it is not asked whether the other side is behind: it takes a look at a line that it writes.
+  static constexpr std::size_t kAsksMin = base::kStreamLaterMin;
 
   /// Bytes into words, from the byte `offset` on, and back. Only an acquired header makes them visible; a hostile peer
   /// that writes meanwhile spoils its own message.
-  static void copy_in(Word* words, std::size_t offset, const std::byte* from, std::size_t size) {
-    base::kernels().cached({reinterpret_cast<std::byte*>(words) + offset, from, size}, {.read_elsewhere = true});
+  ///
+  /// `is_read_later`: the other side still reads what was written before. True: a stream_fence() is due.
+  static bool copy_in(Word* words, std::size_t offset, const std::byte* from, std::size_t size, bool is_read_later) {
+    return base::kernels().copy({reinterpret_cast<std::byte*>(words) + offset, from, size},
+                                {.read_elsewhere = true, .read_later = is_read_later});
   }
+  static void stream_fence() { base::stream_fence(); }
   static void copy_out(const Word* words, std::size_t offset, std::byte* to, std::size_t size) {
     base::copy_cached(to, reinterpret_cast<const std::byte*>(words) + offset, size);
   }

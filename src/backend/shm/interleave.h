@@ -88,14 +88,17 @@ struct Machine {
   static void light_fence() {}
 
   static constexpr std::size_t kRunMin = 512;
+  static constexpr std::size_t kAsksMin = SIZE_MAX;
   /// Whole words only.
-  static void copy_in(Word* words, std::size_t offset, const std::byte* from, std::size_t size) {
+  static bool copy_in(Word* words, std::size_t offset, const std::byte* from, std::size_t size, bool) {
     for (std::size_t i = 0; i < size; i += 8) {
       std::uint64_t value = 0;
       std::memcpy(&value, from + i, 8);
       words[(offset + i) / 8].store(value, std::memory_order_relaxed);
     }
+    return false;
   }
+  static void stream_fence() {}
   static void copy_out(const Word* words, std::size_t offset, std::byte* to, std::size_t size) {
     for (std::size_t i = 0; i < size; i += 8) {
       const std::uint64_t value = words[(offset + i) / 8].load(std::memory_order_relaxed);

@@ -24,7 +24,7 @@ namespace hawser::backend::shm {
 class MessageRings {
  public:
   /// Bytes of one part: while the peer copies it out, the next one is copied in.
-  static constexpr std::size_t kPartMax = 16 * 1024;
+  static constexpr std::size_t kPartMax = 17 * 1024;
   /// Bytes of a message that came in parts.
   static constexpr std::size_t kAssemblyMax = kMessageMax + 1024;
 

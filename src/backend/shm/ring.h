@@ -8,9 +8,9 @@
 // a producer that is killed between any two stores leaves no torn record: the line still shows an earlier lap.
 //
 // A record of `A::kRunMin` bytes or more is a *run*: one header, then its bytes in a row, which can be copied as fast
-// as memory goes. Its lines have no headers of their own, so bytes of a message lie where a later lap looks for a
-// header. The producer knows which lines those are (`stale_`), and clears the header word of such a line before it
-// publishes the record in front of it: the consumer never looks at one before that.
+// as memory goes, past the caches where that pays (base/copy.h). Its lines have no headers of their own, so bytes of a
+// message lie where a later lap looks for a header. The producer knows which lines those are (`stale_`), and clears the
+// header word of such a line before it publishes the record in front of it. The consumer never looks at one before.
 //
 // What the consumer gives back it has dealt with, not only copied: so the producer knows which messages the peer's
 // agent took, also when the peer is dead (`each_unread`).
@@ -29,9 +29,9 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
-#include <vector>
 
 #include "backend/shm/atomics.h"
+#include "backend/shm/line_marks.h"
 
 namespace hawser::backend::shm {
 
@@ -146,7 +146,7 @@ class RingProducer {
     }
     const bool is_run = size >= A::kRunMin;
     if (is_run) {
-      fill_run(need, head, body);
+      if (fill_run(need, head, body)) A::stream_fence();
     } else {
       for (std::uint64_t i = 1; i < need; ++i) fill(i, head, body);
       fill(0, head, body);
@@ -227,28 +227,31 @@ class RingProducer {
     }
   }
 
-  void fill_run(std::uint64_t need, std::span<const std::byte> head, std::span<const std::byte> body) {
-    if (stale_.empty()) stale_.resize(lines_.count);
+  /// True: a fence is due before the record is published.
+  bool fill_run(std::uint64_t need, std::span<const std::byte> head, std::span<const std::byte> body) {
+    if (stale_.empty()) stale_.open(lines_.count);
+    const bool is_read_later = head.size() + body.size() >= A::kAsksMin && !is_drained();
+    bool has_streamed = false;
     std::size_t offset = lines_.run_offset(position_);
     for (std::span<const std::byte> part : {head, body}) {
       while (!part.empty()) {
         const std::size_t count = std::min(part.size(), lines_.bytes() - offset);
-        A::copy_in(lines_.words(), offset, part.data(), count);
+        has_streamed |= A::copy_in(lines_.words(), offset, part.data(), count, is_read_later);
         offset = (offset + count) & (lines_.bytes() - 1);
         part = part.subspan(count);
       }
     }
-    for (std::uint64_t i = 1; i < need; ++i) stale_[(position_ + i) & (lines_.count - 1)] = true;
+    stale_.set(position_ + 1, need - 1);
+    return has_streamed;
   }
 
   /// Before the record of `need` lines at the position is published. The line behind it is ours to write: if it were
   /// one that the consumer has not given back, it would be the first of a record, and those are not stale.
   void clear_stale(std::uint64_t need, bool is_run) {
-    stale_[position_ & (lines_.count - 1)] = false;
-    for (std::uint64_t i = 1; i < need && !is_run; ++i) stale_[(position_ + i) & (lines_.count - 1)] = false;
+    stale_.clear(position_, is_run ? 1 : need);
     const std::uint64_t next = position_ + need;
-    if (!stale_[next & (lines_.count - 1)]) return;
-    stale_[next & (lines_.count - 1)] = false;
+    if (!stale_.has(next)) return;
+    stale_.clear(next, 1);
     lines_.at(next).words[0].store(0, std::memory_order_relaxed);
   }
 
@@ -283,7 +286,7 @@ class RingProducer {
   RingSide<A>* theirs_ = nullptr;
   std::uint64_t position_ = 0;  ///< Lines written since the beginning.
   std::uint64_t tail_ = 0;      ///< Lines consumed, when last looked.
-  std::vector<bool> stale_;     ///< Lines whose header word holds bytes of a run. Empty until there was a run.
+  LineMarks stale_;             ///< Lines whose header word holds bytes of a run. Empty until there was a run.
 };
 
 enum class Got : std::uint8_t { kNone, kRecord, kCorrupt };

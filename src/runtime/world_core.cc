@@ -1,8 +1,5 @@
 #include "runtime/world_core.h"
 
-#include <sched.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -11,16 +8,17 @@
 
 #include "base/planted.h"
 #include "base/shown.h"
-#include "base/spin.h"
 #include "base/try.h"
-#include "base/yield_price.h"
 #include "reduce/compressor.h"
+#include "runtime/board_wait.h"
 #include "runtime/cost_file.h"
 #include "runtime/digest.h"
 #include "runtime/entry.h"
 #include "runtime/formation.h"
 #include "runtime/graph.h"
+#include "runtime/message_operations.h"
 #include "runtime/proof_of_death.h"
+#include "runtime/quorum.h"
 #include "runtime/rank_bitmap.h"
 #include "runtime/rank_list.h"
 #include "runtime/relay_farewell.h"
@@ -34,11 +32,6 @@ using base::Planted;
 using What = schedule::Operation;
 
 constexpr Duration kLeastTimeout = std::chrono::milliseconds(1);
-
-Status too_many_parts(const char* call, std::size_t parts) {
-  return Status(Code::kInvalid, std::string(call) + ": the message has " + std::to_string(parts) + " parts, " +
-                                    std::to_string(kPiecesMax) + " are the most");
-}
 
 }  // namespace
 
@@ -121,6 +114,9 @@ void WorldCore::begin_under_lane(std::vector<Peer> ranks, std::uint64_t nonce, I
     members_.insert(source_of(ranks_[rank]));
     rank_by_source_.emplace(source_of(ranks_[rank]), rank);
   }
+  fates_.open({.world = options_.name, .size = size(), .name_of = [this](std::uint32_t rank) {
+                 return std::string(ranks_[rank].name());
+               }});
   accord_ = std::make_shared<Accord>(nonce_, options_.name, rank_, ranks_, *seat_->mailbox);
   calls_ = std::make_shared<Calls>(
       seat_, *seat_->mailbox,
@@ -248,7 +244,7 @@ std::vector<std::uint32_t> WorldCore::wait_until_read(Instant until) const {
   for (;;) {
     std::vector<std::uint32_t> by;
     const Status status = agent::inner::under_lane(seat_->agent, "World::leave", [&](Instant) {
-      if (room_ != nullptr && why_not().ok()) by = room_->unread();
+      if (room_ != nullptr && fates_.why_not().ok()) by = room_->unread();
     });
     const Instant now = agent::inner::now(seat_->agent);
     if (!status.ok() || by.empty() || now >= until) return by;
@@ -294,7 +290,7 @@ Status WorldCore::depart(Duration timeout, bool waits) {
 /// False: a handler still runs.
 bool WorldCore::leave(Duration patience, bool with_groups) {
   static_cast<void>(agent::inner::under_lane(seat_->agent, "World::close", [&](Instant now) {
-    const bool went_wrong = !first_failure_.ok() || !revoked_.ok();
+    const bool went_wrong = fates_.has_any_failed() || fates_.is_revoked();
     if (Recorder* const recorder = seat_->mailbox->recorder(); recorder != nullptr && with_groups && went_wrong) {
       recorder->leave();
     }
@@ -307,7 +303,7 @@ bool WorldCore::leave(Duration patience, bool with_groups) {
 
 void WorldCore::on_close(Instant now) {
   const Status status(Code::kCancelled, "world '" + options_.name + "' was closed");
-  if (revoked_.ok()) revoked_ = status;
+  fates_.revoke(status);
   book_.end_all(status, now);
   recovery_.end(status);
   hearing_.reset();
@@ -345,21 +341,18 @@ Status WorldCore::close(Duration timeout) {
 
 Result<std::shared_ptr<WorldCore>> WorldCore::group(std::span<const std::uint32_t> ranks) {
   if (ranks.empty()) return Status(Code::kInvalid, "group: it has no ranks");
-  Digest digest;
-  digest.add(nonce_);
   std::set<std::uint32_t> seen;
   for (const std::uint32_t rank : ranks) {
     HAWSER_TRY(check_rank("group", rank));
     if (!seen.insert(rank).second) {
       return Status(Code::kInvalid, "group: rank " + std::to_string(rank) + " is named twice");
     }
-    digest.add(rank + 1);
   }
   const auto own = std::ranges::find(ranks, rank_);
   if (own == ranks.end()) {
     return Status(Code::kInvalid, "group: this rank, " + std::to_string(rank_) + ", is none of them");
   }
-  return child(ranks, static_cast<std::uint32_t>(own - ranks.begin()), digest.value());
+  return child(ranks, static_cast<std::uint32_t>(own - ranks.begin()));
 }
 
 std::shared_ptr<WorldCore> WorldCore::offspring(std::span<const std::uint32_t> ranks, std::uint32_t own,
@@ -381,30 +374,22 @@ std::shared_ptr<WorldCore> WorldCore::offspring(std::span<const std::uint32_t> r
 /// Under the lane. Who failed before the group was there is not told of again.
 void WorldCore::take_over_failures(WorldCore& made, std::span<const std::uint32_t> ranks) {
   for (std::uint32_t rank = 0; rank < made.size(); ++rank) {
-    const auto failed = failed_.find(ranks[rank]);
-    if (failed != failed_.end()) made.note_failure(rank, failed->second);
-    const auto lost = lost_.find(ranks[rank]);  // No session will tell of it again.
-    if (failed == failed_.end() && lost != lost_.end() && made.rank_ != rank)
-      made.note_lost(rank, lost->second.cause());
+    const Status failure = fates_.failure(ranks[rank]);
+    if (!failure.ok()) made.note_failure(rank, failure);
+    const Status loss = fates_.loss(ranks[rank]);  // No session will tell of it again.
+    if (failure.ok() && !loss.ok() && made.rank_ != rank) made.note_lost(rank, loss.cause());
   }
 }
 
-/// `number` names the members; of several groups of the same members the first is the first of each of them.
-Result<std::shared_ptr<WorldCore>> WorldCore::child(std::span<const std::uint32_t> ranks, std::uint32_t own,
-                                                    std::uint64_t number) {
+Result<std::shared_ptr<WorldCore>> WorldCore::child(std::span<const std::uint32_t> ranks, std::uint32_t own) {
   std::vector<Peer> peers;
   std::shared_ptr<WorldCore> made = offspring(ranks, own, peers);
-  std::uint64_t nonce = 0;
-  HAWSER_TRY(agent::inner::under_lane(seat_->agent, "group", [&](Instant) {
-    const std::uint32_t order = ++groups_[number];
-    Digest digest;
-    digest.add(number);
-    digest.add(order);
-    nonce = digest.value();
-    made->options_.name = options_.name + "/" + std::to_string(groups_.size()) + "." + std::to_string(order);
-  }));
+  Lineage::Child child;
+  HAWSER_TRY(agent::inner::under_lane(seat_->agent, "group",
+                                      [&](Instant) { child = lineage_.group(nonce_, options_.name, ranks); }));
+  made->options_.name = child.name;
   if (recovery_.policy() == RecoveryPolicy::kAutomatic) made->recovery_.set_policy(RecoveryPolicy::kManual);
-  HAWSER_TRY(made->begin_world(std::move(peers), nonce));
+  HAWSER_TRY(made->begin_world(std::move(peers), child.nonce));
   HAWSER_TRY(agent::inner::under_lane(seat_->agent, "group", [&](Instant now) {
     take_over_failures(*made, ranks);
     seat_->mailbox->run_jobs(now);
@@ -480,22 +465,13 @@ Request WorldCore::begin(const std::shared_ptr<runtime::Operation>& operation, s
 
 Request WorldCore::send(std::span<const std::byte> bytes, std::uint32_t to, std::uint64_t tag,
                         const MessageOptions& options) {
-  auto operation = std::make_shared<Send>();
-  operation->envelope.bytes = bytes.size();
-  operation->data = bytes.data();
-  return begin_send(std::move(operation), to, tag, options);
+  return begin_send(make_send(bytes), to, tag, options);
 }
 
 Request WorldCore::send_parts(std::span<const std::span<const std::byte>> parts, std::uint32_t to, std::uint64_t tag,
                               const MessageOptions& options) {
-  auto operation = std::make_shared<Send>();
-  if (parts.size() > kPiecesMax) return request(operation, too_many_parts("send", parts.size()));
-  auto pieces = std::make_unique<Pieces>();
-  for (const std::span<const std::byte> part : parts) pieces->add(part);
-  operation->envelope.bytes = pieces->bytes();
-  operation->data = pieces->run(0).data();
-  if (pieces->count() > 1) operation->pieces = std::move(pieces);
-  return begin_send(std::move(operation), to, tag, options);
+  Result<std::shared_ptr<Send>> made = make_send(parts);
+  return made ? begin_send(std::move(*made), to, tag, options) : request(std::make_shared<Send>(), made.error());
 }
 
 Request WorldCore::begin_send(std::shared_ptr<Send> operation, std::uint32_t to, std::uint64_t tag,
@@ -507,10 +483,7 @@ Request WorldCore::begin_send(std::shared_ptr<Send> operation, std::uint32_t to,
   operation->priority = options.priority;
   operation->self = operation;
   return begin(operation, "send", [this, send = operation.get(), timeout = options.timeout](Instant now) {
-    if (!aborted_.ok()) {
-      end_aborted(*send);
-      return Need::kNothing;
-    }
+    if (!aborted_.ok()) return end_unbegun(*send, aborted_);
     seat_->mailbox->start(*send, deadline(timeout, now), now);
     seat_->mailbox->run_jobs(now);
     return send->final.load(std::memory_order_relaxed) ? Need::kNothing : Need::kTurn;
@@ -519,25 +492,14 @@ Request WorldCore::begin_send(std::shared_ptr<Send> operation, std::uint32_t to,
 
 Request WorldCore::receive(std::optional<std::span<std::byte>> into, std::uint32_t from,
                            std::optional<std::uint64_t> tag, const MessageOptions& options) {
-  auto operation = std::make_shared<Receive>();
-  operation->has_buffer = into.has_value();
-  if (into) {
-    operation->data = into->data();
-    operation->capacity = into->size();
-  }
-  return begin_receive(std::move(operation), from, tag, options);
+  return begin_receive(make_receive(into), from, tag, options);
 }
 
 Request WorldCore::receive_parts(std::span<const std::span<std::byte>> parts, std::uint32_t from,
                                  std::optional<std::uint64_t> tag, const MessageOptions& options) {
-  auto operation = std::make_shared<Receive>();
-  if (parts.size() > kPiecesMax) return request(operation, too_many_parts("receive", parts.size()));
-  auto pieces = std::make_unique<Pieces>();
-  for (const std::span<std::byte> part : parts) pieces->add(part);
-  operation->capacity = pieces->bytes();
-  operation->data = const_cast<std::byte*>(pieces->run(0).data());  // The caller's span says that it may be written.
-  if (pieces->count() > 1) operation->pieces = std::move(pieces);
-  return begin_receive(std::move(operation), from, tag, options);
+  Result<std::shared_ptr<Receive>> made = make_receive(parts);
+  if (!made) return request(std::make_shared<Receive>(), made.error());
+  return begin_receive(std::move(*made), from, tag, options);
 }
 
 Request WorldCore::begin_receive(std::shared_ptr<Receive> operation, std::uint32_t from,
@@ -549,10 +511,7 @@ Request WorldCore::begin_receive(std::shared_ptr<Receive> operation, std::uint32
   operation->is_exact = options.exact;
   operation->self = operation;
   return begin(operation, "receive", [this, receive = operation.get(), from, timeout = options.timeout](Instant now) {
-    if (!aborted_.ok()) {
-      end_aborted(*receive);
-      return Need::kNothing;
-    }
+    if (!aborted_.ok()) return end_unbegun(*receive, aborted_);
     start_receive(*receive, from, deadline(timeout, now), now);
     if (receive->asked_id != 0) return Need::kTurn;  // Its sender is told that it may send.
     return receive->final.load(std::memory_order_relaxed) ? Need::kNothing : Need::kDriver;
@@ -562,9 +521,7 @@ Request WorldCore::begin_receive(std::shared_ptr<Receive> operation, std::uint32
 /// Under the lane. What came before its sender failed may still be received.
 void WorldCore::start_receive(Receive& receive, std::uint32_t from, Instant deadline, Instant now) {
   const bool is_here = seat_->mailbox->probe(receive.pattern) != nullptr;
-  const auto failed = failed_.find(from);
-  const Status known = from == kAnySource ? unacknowledged_ : Status();
-  const Status lost = failed != failed_.end() ? failed->second : known;
+  const Status lost = from == kAnySource ? fates_.unacknowledged() : fates_.failure(from);
   seat_->mailbox->start(receive, deadline, now);
   if (!is_here && !lost.ok()) seat_->mailbox->stop(receive, lost, now);
   seat_->mailbox->run_jobs(now);
@@ -629,14 +586,9 @@ void WorldCore::revoke(const Status& why) {
 }
 
 std::vector<std::uint32_t> WorldCore::failed() const {
-  std::set<std::uint32_t> all;
-  static_cast<void>(agent::inner::under_lane(seat_->agent, "failed", [&](Instant) {
-    for (const auto& [rank, why] : failed_) all.insert(rank);
-    for (const auto& [rank, why] : lost_) {  // Operations have ended for it already.
-      if (!left_.contains(rank)) all.insert(rank);
-    }
-  }));
-  return {all.begin(), all.end()};
+  std::vector<std::uint32_t> all;
+  static_cast<void>(agent::inner::under_lane(seat_->agent, "failed", [&](Instant) { all = fates_.unusable(); }));
+  return all;
 }
 
 // ---- Agreement.
@@ -644,17 +596,17 @@ std::vector<std::uint32_t> WorldCore::failed() const {
 std::vector<std::uint32_t> WorldCore::acknowledge() {
   std::vector<std::uint32_t> all;
   static_cast<void>(agent::inner::under_lane(seat_->agent, "acknowledge", [&](Instant) {
-    for (const auto& [rank, why] : failed_) all.push_back(rank);
-    unacknowledged_ = {};
+    all = fates_.failed();
+    fates_.acknowledge();
   }));
   return all;
 }
 
 std::vector<std::uint32_t> WorldCore::failures(std::size_t known, Duration timeout) const {
-  const auto news = [&] { return failures_so_far_.load(std::memory_order_acquire) > known; };
+  const auto news = [&] { return fates_.failures_so_far() > known; };
   static_cast<void>(agent::inner::wait_until(seat_->agent, news, agent::inner::now(seat_->agent) + timeout));
   std::vector<std::uint32_t> all;
-  static_cast<void>(agent::inner::under_lane(seat_->agent, "failures", [&](Instant) { all = failures_; }));
+  static_cast<void>(agent::inner::under_lane(seat_->agent, "failures", [&](Instant) { all = fates_.failures(); }));
   all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(known, all.size())));
   return all;
 }
@@ -666,32 +618,30 @@ std::uint64_t WorldCore::last_number() const {
   return number;
 }
 
-std::shared_ptr<Agreeing> WorldCore::begin_agreement(std::uint8_t calls, bool flag, Duration timeout, Instant now) {
-  auto call = std::make_shared<Agreeing>();
-  call->value = {.calls = calls, .flag = flag, .last_good = book_.last_good(), .dead = dead()};
+void WorldCore::begin_agreement(const std::shared_ptr<Agreeing>& call, std::uint8_t calls, bool flag, Duration timeout,
+                                Instant now) {
+  call->value = {.calls = calls, .flag = flag, .last_good = book_.last_good(), .dead = fates_.dead()};
   call->ending = [this](Agreeing& over) { on_agreement_over(over); };
   accord_->begin(call, timeout == Duration::zero() ? options_.timeout : timeout, now, is_undecided());
-  return call;
 }
 
 Request WorldCore::agree(bool flag, Duration timeout) {
-  std::shared_ptr<Agreeing> call;
-  Status refused;
-  const Status status = agent::inner::under_lane(seat_->agent, "agree", [&](Instant now) {
-    refused = aborted_.ok() ? recovery_.note_call("agree", options_.name) : aborted_;
-    if (refused.ok()) call = begin_agreement(kCallsAgree, flag, timeout, now);
+  const auto call = std::make_shared<Agreeing>();
+  return begin(call, "agree", [this, call, flag, timeout](Instant now) {
+    const Status refused = aborted_.ok() ? recovery_.note_call("agree", options_.name) : aborted_;
+    if (!refused.ok()) return end_unbegun(*call, refused);
+    begin_agreement(call, kCallsAgree, flag, timeout, now);
     seat_->mailbox->run_jobs(now);
+    return Need::kTurn;
   });
-  if (call != nullptr) return request(call, status);
-  return request(std::make_shared<Agreeing>(), status.ok() ? refused : status);
 }
 
 /// Within the accord: what follows from it comes later.
 void WorldCore::on_agreement_over(Agreeing& over) {
-  const bool recovers = recovery_.policy() == RecoveryPolicy::kAutomatic && !first_failure_.ok();
+  const bool recovers = recovery_.policy() == RecoveryPolicy::kAutomatic && fates_.has_any_failed();
   if (over.is_own || over.status.code() == Code::kBusy) return;
   // This rank agreed, and the others shrank already.
-  if (recovers && over.status.code() == Code::kInvalid) over.status = first_failure_;
+  if (recovers && over.status.code() == Code::kInvalid) over.status = fates_.first_failure();
   if (over.status.ok() && (over.value.calls & kCallsAgree) == 0) {
     recovery_.end(Status(Code::kInvalid, "recovered: the program shrank world '" + options_.name + "' by itself"));
     seat_->mailbox->note_end();
@@ -707,7 +657,7 @@ Result<AgreementValue> WorldCore::settle(const Agreeing& call) {
     if (rank == rank_) exclude(Status(Code::kDisconnected, "the ranks agreed that this rank has failed"));
     if (rank != rank_) note_failure(rank, why);
   }
-  HAWSER_TRY(excluded_);
+  HAWSER_TRY(fates_.excluded());
   return call.value;
 }
 
@@ -733,48 +683,30 @@ Request WorldCore::begin_shrink(std::span<const std::uint32_t> without, Duration
       return refuse(Status(Code::kInvalid, "shrink: this rank cannot leave itself out; close the world"));
     }
   }
-  std::shared_ptr<Agreeing> call;
-  Status refused;
-  const Status status = agent::inner::under_lane(seat_->agent, "shrink", [&](Instant now) {
-    refused = check_left_without(without);  // Before it harms the others.
+  const auto call = std::make_shared<Agreeing>();
+  return begin(call, "shrink", [this, call, gone = std::vector(without.begin(), without.end()), timeout](Instant now) {
+    Status refused = check_left_without(gone);  // Before it harms the others.
     if (refused.ok()) refused = aborted_;
     if (refused.ok()) refused = recovery_.note_call("shrink", options_.name);
-    if (!refused.ok()) return;
-    for (const std::uint32_t rank : without) note_failure(rank, Status(Code::kCancelled, "it was left out by shrink"));
+    if (!refused.ok()) return end_unbegun(*call, refused);
+    for (const std::uint32_t rank : gone) note_failure(rank, Status(Code::kCancelled, "it was left out by shrink"));
     // While a court is open the others go on: they are to hear who failed.
-    revokes_later_ = revoked_.ok() && is_undecided();
+    revokes_later_ = !fates_.is_revoked() && is_undecided();
     revoke_under_lane(Status(Code::kCancelled, "world '" + options_.name + "' was shrunk"), !revokes_later_, now);
-    call = begin_agreement(shrinking(), true, timeout, now);
+    begin_agreement(call, shrinking(), true, timeout, now);
     seat_->mailbox->run_jobs(now);
+    return Need::kTurn;
   });
-  return call != nullptr ? request(call, status) : refuse(status.ok() ? refused : status);
 }
 
 std::uint8_t WorldCore::shrinking() const {
-  return options_.quorum == Quorum::kMajority ? kCallsShrinkByMajority : kCallsShrink;
-}
-
-std::vector<bool> WorldCore::dead() const {
-  std::vector<bool> all(size());
-  for (const std::uint32_t rank : dead_) all[rank] = true;
-  return all;
+  return quorum() == Quorum::kMajority ? kCallsShrinkByMajority : kCallsShrink;
 }
 
 /// Under the lane. Who calls it may know of fewer failures than the agreement will.
-Status WorldCore::check_left_without(std::span<const std::uint32_t> without) const {
-  std::set<std::uint32_t> gone(without.begin(), without.end());
-  for (const auto& [rank, why] : failed_) gone.insert(rank);
-  gone.insert(left_.begin(), left_.end());
-  return check_quorum(size() - static_cast<std::uint32_t>(gone.size()), static_cast<std::uint32_t>(dead_.size()));
-}
-
-Status WorldCore::check_quorum(std::uint32_t left, std::uint32_t dead) const {
-  const std::uint32_t counted = size() - dead;
-  if (options_.quorum != Quorum::kMajority || left > counted / 2 || planted(Planted::kQuorumIgnored)) return {};
-  return Status(Code::kDenied, "shrink: world '" + options_.name + "' has no quorum: " + std::to_string(left) +
-                                   " ranks are left of " + std::to_string(counted) +
-                                   " that are not proven dead, and more than half are needed")
-      .with_advice("the others may go on without this rank: end it, and start it anew if they do not");
+Status WorldCore::check_left_without(const std::vector<std::uint32_t>& without) const {
+  return check_quorum(quorum(), options_.name,
+                      {.size = size(), .left = fates_.count_left_without(without), .dead = fates_.count_dead()});
 }
 
 Result<std::shared_ptr<WorldCore>> WorldCore::shrunk(runtime::Operation* operation) {
@@ -798,27 +730,24 @@ Result<std::shared_ptr<WorldCore>> WorldCore::shrunk(runtime::Operation* operati
 Result<std::shared_ptr<WorldCore>> WorldCore::make_shrunk(const AgreementValue& decision, Instant now) {
   std::vector<std::uint32_t> ranks;
   for (std::uint32_t rank = 0; rank < size(); ++rank) {
-    if (decision.failed[rank] || (planted(Planted::kShrinksAsSeen) && failed_.contains(rank))) continue;
+    if (decision.failed[rank] || (planted(Planted::kShrinksAsSeen) && fates_.has_failed(rank))) continue;
     ranks.push_back(rank);
   }
   std::uint32_t dead = 0;
   for (std::uint32_t rank = 0; rank < decision.dead.size(); ++rank) {
     dead += decision.failed[rank] && decision.dead[rank] ? 1 : 0;
   }
-  HAWSER_TRY(check_quorum(static_cast<std::uint32_t>(ranks.size()), dead));
+  HAWSER_TRY(check_quorum(quorum(), options_.name,
+                          {.size = size(), .left = static_cast<std::uint32_t>(ranks.size()), .dead = dead}));
   const auto own = static_cast<std::uint32_t>(std::ranges::find(ranks, rank_) - ranks.begin());
   std::vector<Peer> peers;
   std::shared_ptr<WorldCore> made = offspring(ranks, own, peers);
   made->epoch_ = epoch_ + 1;
   made->old_ranks_ = ranks;
   made->last_good_before_ = decision.last_good;
-  const std::string first_name = epoch_ == 0 ? options_.name : options_.name.substr(0, options_.name.rfind('@'));
-  made->options_.name = first_name + "@" + std::to_string(made->epoch_);
-  Digest digest;
-  digest.add(nonce_);
-  digest.add(made->epoch_);
-  for (const std::uint32_t rank : ranks) digest.add(rank);
-  made->begin_under_lane(std::move(peers), digest.value(), now);
+  Lineage::Child child = Lineage::shrunk(nonce_, options_.name, made->epoch_, ranks);
+  made->options_.name = std::move(child.name);
+  made->begin_under_lane(std::move(peers), child.nonce, now);
   take_over_failures(*made, ranks);
   if (is_root_ && seat_->relay != nullptr) seat_->relay->adopt(made->epoch_, made->root_ranks_, now);
   made->is_root_ = is_root_.exchange(false);  // The agent goes with the new one.
@@ -834,9 +763,9 @@ void WorldCore::take_step(Recovery::Step step) {
   seat_->mailbox->run_soon([this, step](Instant now) {
     if (step == Recovery::Step::kAbort) return abort(now);
     if (recovery_.is_over()) return;
-    revoke_under_lane(first_failure_, false, now);  // All others hear of the failure.
+    revoke_under_lane(fates_.first_failure(), false, now);  // All others hear of the failure.
     auto call = std::make_shared<Agreeing>();
-    call->value = {.calls = shrinking(), .last_good = book_.last_good(), .dead = dead()};
+    call->value = {.calls = shrinking(), .last_good = book_.last_good(), .dead = fates_.dead()};
     call->is_own = true;
     call->ending = [this](Agreeing& over) {
       const auto kept = std::static_pointer_cast<Agreeing>(over.self);
@@ -890,7 +819,7 @@ Result<Recovery::Made> WorldCore::recovered(Duration timeout) {
 
 /// Calls end first: their messages are theirs to end.
 void WorldCore::abort(Instant now) {
-  const Status why = first_failure_.ok() ? excluded_ : first_failure_;
+  const Status why = fates_.has_any_failed() ? fates_.first_failure() : fates_.excluded();
   aborted_ = Status(Code::kDisconnected, std::string(why.message()) + "; its recovery policy ends all operations")
                  .with_peer(why.peer())
                  .because(why.cause());
@@ -903,10 +832,11 @@ void WorldCore::abort(Instant now) {
   seat_->mailbox->note_end();
 }
 
-/// Under the lane. A thread may wait for it already, if it was left to the driver.
-void WorldCore::end_aborted(runtime::Operation& operation) {
-  refuse(operation, aborted_);
+/// Under the lane: a call that was refused. A thread may wait for it already, if it was left to the driver.
+agent::inner::Need WorldCore::end_unbegun(runtime::Operation& operation, const Status& why) {
+  refuse(operation, why);
   seat_->mailbox->note_end();
+  return Need::kNothing;
 }
 
 // ---- Requests.
@@ -915,55 +845,17 @@ bool WorldCore::wait(const runtime::Operation& operation, Duration timeout) cons
   const auto over = [&] { return operation.final.load(std::memory_order_acquire); };
   if (over()) return true;
   const bool looks = operation.kind == OperationKind::kSeveral && room_ != nullptr && seat_->has_threads();
-  if (looks) look_for(operation);
-  if (over()) return true;
+  const auto look = [&] {
+    if (looks) look_at_boards(*seat_, *room_, operation, [this] { return !fates_.why_not().ok(); });
+    return over();
+  };
+  if (look()) return true;
   for (const Instant deadline = agent::inner::now(seat_->agent) + timeout;;) {
     // What goes on in pieces waits for others in each. Once they have come, the next ones come soon.
     const std::uint32_t moves = operation.moves.load(std::memory_order_relaxed);
     const auto reached = [&] { return over() || (looks && operation.moves.load(std::memory_order_relaxed) != moves); };
     if (!agent::inner::wait_until(seat_->agent, reached, deadline) || over()) return over();
-    look_for(operation);
-    if (over()) return true;
-  }
-}
-
-/// For a moment at what is on boards, without the lane's turns in between: they take longer than most waits. In its
-/// pauses it lets others run: a rank that it waits for may be among them. It pauses soon if that rank stood on this
-/// core when it told last, or if there are more ranks of this host than cores. Where yields cost slices, and no awaited
-/// rank stood here, it does not yield: what is left of the wait is the lane's, which spins, yields and sleeps.
-void WorldCore::look_for(const runtime::Operation& operation) const {
-  static const auto cores = static_cast<std::uint32_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
-  constexpr int kRounds = 16, kLooks = 24, kFewLooks = 2;
-  base::YieldPrice& yields = agent::inner::yields(seat_->agent);
-  bool is_awaited_here = false;
-  bool has_moved = false;
-  for (int round = 0; round < kRounds && !operation.final.load(std::memory_order_acquire); ++round) {
-    if (has_moved) round = 1;
-    if (round > 0 && (is_awaited_here || yields.patience() == Duration::zero())) yields.yield();
-    bool has_users = has_moved = false;
-    const auto look = [&](Instant now) {
-      const bool is_crowded = room_->size() > cores;
-      for (int i = 0; i < kLooks && room_->has_users() && !operation.final.load(std::memory_order_relaxed); ++i) {
-        if (i == kFewLooks) {
-          is_awaited_here = room_->wait_on(::sched_getcpu());
-          if (is_awaited_here || is_crowded) break;
-        }
-        if (room_->look(now) == 0) {
-          base::cpu_relax();
-        } else {
-          has_moved = true;
-        }
-      }
-      const bool has_begun_others = seat_->mailbox->run_jobs(now);
-      has_users = room_->has_users();
-      if (room_->take_messages() || !why_not().ok()) return Need::kTurn;
-      const bool is_over = operation.final.load(std::memory_order_relaxed);
-      // Others on boards may have been left to a driver that sleeps until it is rung: this rank's boards are looked at.
-      const bool needs_driver = !operation.is_waited || has_begun_others || (is_over && has_users);
-      return needs_driver ? Need::kDriver : Need::kNothing;
-    };
-    static_cast<void>(agent::inner::under_lane_lightly(seat_->agent, "wait", std::cref(look), !operation.is_waited));
-    if (!has_users) return;
+    if (look()) return true;
   }
 }
 
@@ -1005,26 +897,33 @@ void WorldCore::open_collectives() {
                .room = [this] { return board_room(); }});
   book_.open(
       {.world = nonce_, .name = options_.name, .ranks = ranks_, .mailbox = seat_->mailbox.get()},
-      {.why_not = [this] { return why_not(); },
+      {.why_not = [this] { return fates_.why_not(); },
        .rank_of = [this](const Peer& peer) { return rank_of(peer); },
        .revoke = [this](const Status& why, Instant now) { revoke_under_lane(why, true, now); },
        .out_of_sight = [this](Collective& waiting, std::uint32_t rank,
                               Instant now) { return end_out_of_sight(waiting, rank, now); },
-       .explained = [this](const Status& status) { return explained(status); },
+       .explained = [this](const Status& status) { return fates_.explained(status); },
        .warn =
            [this](const std::string& text) { agent::inner::log_of(seat_->agent).write(LogLevel::kWarn, "{}", text); }});
 }
 
-/// With memory for this rank's board from the first collective on that may go by boards. Without, all go by messages.
+/// From the first collective on that may go by boards there is memory for this rank's board, which goes to the room
+/// once that collective begins. Without, all go by messages.
 BoardRoom* WorldCore::board_room() {
   std::call_once(has_board_, [this] {
     if (room_->size() < 2) return;  // Nobody would read it.
     Result<BoardShelf::Memory> memory = seat_->boards().take();
     if (!memory) return;
-    static_cast<void>(agent::inner::under_lane(
-        seat_->agent, "World", [&](Instant) { room_->give_memory(memory->bytes, std::move(memory->owner)); }));
+    board_memory_ = std::move(*memory);
   });
   return room_.get();
+}
+
+/// Under the lane, for a collective that was given the room.
+void WorldCore::furnish_room() {
+  if (!board_memory_) return;
+  room_->give_memory(board_memory_->bytes, std::move(board_memory_->owner));
+  board_memory_.reset();
 }
 
 void WorldCore::on_bell(const Peer& by, Instant now) {
@@ -1079,9 +978,10 @@ Request WorldCore::begin_collective(const CollectiveMaker::Made& made, const Col
   }
   its->is_waited = waits && seat_->has_threads();
   const auto start = [this, its, timeout = options.timeout](Instant now) {
+    if (its->room != nullptr) furnish_room();
     book_.begin(its, deadline(timeout, now), now);
     seat_->mailbox->run_jobs(now);
-    const bool is_written = its->room != nullptr && why_not().ok() && (its->is_on_board() || its->is_over());
+    const bool is_written = its->room != nullptr && fates_.why_not().ok() && (its->is_on_board() || its->is_over());
     if (!is_written || its->room->take_messages()) return Need::kTurn;
     return its->is_over() || its->is_waited ? Need::kNothing : Need::kDriver;
   };
@@ -1112,10 +1012,10 @@ void WorldCore::on_check(const Peer& by, const Question& question, Instant now) 
 
 void WorldCore::tell_why_not(const Peer& peer, Instant now) {
   if (is_undecided()) return;  // It will hear who failed.
-  for (const auto& [rank, status] : failed_) {
-    seat_->mailbox->tell(peer, failed_word(nonce_, rank, dead_.contains(rank)), now);
+  for (const std::uint32_t rank : fates_.failed()) {
+    seat_->mailbox->tell(peer, failed_word(nonce_, rank, fates_.is_dead(rank)), now);
   }
-  if (failed_.empty()) seat_->mailbox->tell(peer, revoke_word(nonce_, why_not()), now);
+  if (!fates_.has_any_failed()) seat_->mailbox->tell(peer, revoke_word(nonce_, fates_.why_not()), now);
 }
 
 void WorldCore::on_checked(const Peer& by, std::uint64_t number, Code code, Instant now) {
@@ -1125,8 +1025,8 @@ void WorldCore::on_checked(const Peer& by, std::uint64_t number, Code code, Inst
 /// False: it will be decided what became of that rank.
 bool WorldCore::end_out_of_sight(Collective& waiting, std::uint32_t rank, Instant now) {
   if (is_undecided()) return false;
-  if (left_.contains(rank)) {
-    waiting.fail(departed(rank), now);
+  if (fates_.has_left(rank)) {
+    waiting.fail(fates_.departure_of(rank), now);
     return true;
   }
   revoke_under_lane(Status(Code::kDisconnected, waiting.title() + ": the path has ended by which the board of rank " +
@@ -1136,41 +1036,7 @@ bool WorldCore::end_out_of_sight(Collective& waiting, std::uint32_t rank, Instan
   return true;
 }
 
-/// A peer may have been found gone before its session told so.
-Status WorldCore::explained(const Status& status) const {
-  if (status.code() != Code::kDisconnected) return status;
-  Status is = status;
-  for (const std::uint32_t rank : left_) {
-    if (ranks_[rank].name() == status.peer()) is = departed(rank);
-  }
-  if (!why_not().ok()) return is;
-  for (std::uint32_t rank = 0; rank < size(); ++rank) {
-    if (ranks_[rank].name() == status.peer()) is = failure_of(rank, status);
-  }
-  return is;
-}
-
 // ---- Failure.
-
-/// Why nothing can be done together any more.
-Status WorldCore::why_not() const {
-  if (!excluded_.ok()) return excluded_;
-  if (!first_failure_.ok()) return first_failure_;
-  if (!revoked_.ok()) return revoked_;
-  if (!lost_.empty()) return lost_.begin()->second;
-  return left_.empty() ? Status() : departed(*left_.begin());
-}
-
-Status WorldCore::departed(std::uint32_t rank) const {
-  return Status(Code::kDisconnected, "rank " + std::to_string(rank) + " has left world '" + options_.name + "'")
-      .with_peer(ranks_[rank].name());
-}
-
-Status WorldCore::failure_of(std::uint32_t rank, const Status& cause) const {
-  return Status(Code::kDisconnected, "rank " + std::to_string(rank) + " of world '" + options_.name + "' failed")
-      .with_peer(ranks_[rank].name())
-      .because(cause);
-}
 
 void WorldCore::on_down(const Peer& peer, const Status& cause) {
   const std::optional<std::uint32_t> rank = rank_of(peer);
@@ -1198,33 +1064,33 @@ void WorldCore::open_hearing() {
 
 /// Whose end is proven does not count for a quorum.
 void WorldCore::note_dead(std::uint32_t rank) {
-  if (dead_.insert(rank).second) accord_->note_dead(rank);
+  if (fates_.note_dead(rank)) accord_->note_dead(rank);
 }
 
 void WorldCore::note_lost(std::uint32_t rank, const Status& cause) {
-  if (failed_.contains(rank) || left_.contains(rank) || !excluded_.ok()) return;
+  if (fates_.has_failed(rank) || fates_.has_left(rank) || fates_.is_excluded()) return;
   const bool has_court = is_sparse() ? !seat_->relay->has_failed(root_ranks_[rank]) : hearing_ != nullptr;
   if (!has_court) return note_failure(rank, cause);
   // Whoever of the two stays, together they do nothing any more.
-  const Status status = failure_of(rank, cause);
-  lost_.emplace(rank, status);
-  book_.end_all(status, agent::inner::now(seat_->agent));
-  seat_->mailbox->stop_any(nonce_, status);
+  if (!fates_.note_lost(rank, cause)) return;
+  const Status loss = fates_.loss(rank);
+  book_.end_all(loss, agent::inner::now(seat_->agent));
+  seat_->mailbox->stop_any(nonce_, loss);
   if (hearing_ != nullptr) hearing_->note_lost(rank);
 }
 
 void WorldCore::on_lost(const Peer& by, std::span<const std::byte> lost, bool asks) {
   const std::optional<std::uint32_t> rank = rank_of(by);
-  if (!rank || hearing_ == nullptr || failed_.contains(*rank) || !excluded_.ok()) return;
+  if (!rank || hearing_ == nullptr || fates_.has_failed(*rank) || fates_.is_excluded()) return;
   hearing_->hear(*rank, lost, asks);
 }
 
 void WorldCore::convict(std::uint32_t rank) {
-  const auto lost = lost_.find(rank);
+  const Status loss = fates_.loss(rank);
   const Status others(Code::kDisconnected,
                       "other ranks and it have lost each other, and it reaches fewer ranks, or has "
                       "the higher number");
-  note_failure(rank, lost == lost_.end() ? others : lost->second.cause());
+  note_failure(rank, loss.ok() ? others : loss.cause());
 }
 
 void WorldCore::on_decided(Instant now) {
@@ -1245,7 +1111,7 @@ std::vector<std::uint32_t> WorldCore::lost_by_this() const {
 
 void WorldCore::on_failed(const Peer& by, std::uint32_t rank, bool is_dead) {
   const std::optional<std::uint32_t> teller = rank_of(by);
-  if (!teller || failed_.contains(*teller) || rank >= size()) return;
+  if (!teller || fates_.has_failed(*teller) || rank >= size()) return;
   if (rank != rank_) {
     if (is_dead) note_dead(rank);
     return note_failure(rank, Status(Code::kDisconnected, "rank " + std::to_string(*teller) + " found so"));
@@ -1263,8 +1129,7 @@ void WorldCore::on_failed(const Peer& by, std::uint32_t rank, bool is_dead) {
 
 /// The others go on without this rank. Who told it may die before it has told all of them, so this rank does.
 void WorldCore::exclude(const Status& why) {
-  if (!excluded_.ok()) return;
-  excluded_ = why;
+  if (!fates_.exclude(why)) return;
   const Instant now = agent::inner::now(seat_->agent);
   for (const Peer& other : ranks_) seat_->mailbox->tell(other, failed_word(nonce_, rank_, false), now);
   revoke_under_lane(why, false, now);
@@ -1280,16 +1145,11 @@ void WorldCore::exclude(const Status& why) {
 /// All are told, so that who hears of it first, and leaves for it, is not taken for the one that failed; that one, too,
 /// if it can hear: a verdict is final.
 void WorldCore::note_failure(std::uint32_t rank, const Status& cause) {
-  if (failed_.contains(rank) || left_.contains(rank)) return;
-  const Status status = failure_of(rank, cause);
+  if (!fates_.note_failed(rank, cause)) return;
+  const Status status = fates_.failure(rank);
   const Instant now = agent::inner::now(seat_->agent);
-  failed_.emplace(rank, status);
-  failures_.push_back(rank);
-  failures_so_far_.fetch_add(1, std::memory_order_release);
-  if (first_failure_.ok()) first_failure_ = status;
-  if (unacknowledged_.ok()) unacknowledged_ = status;
   retell_revoked(now);
-  for (const Peer& other : ranks_) seat_->mailbox->tell(other, failed_word(nonce_, rank, dead_.contains(rank)), now);
+  for (const Peer& other : ranks_) seat_->mailbox->tell(other, failed_word(nonce_, rank, fates_.is_dead(rank)), now);
   if (!planted(Planted::kPendingKept)) book_.end_all(status, now);
   if (!planted(Planted::kAnySourceKept)) seat_->mailbox->stop_any(nonce_, status);
   accord_->note_failed(rank, now);
@@ -1300,11 +1160,11 @@ void WorldCore::note_failure(std::uint32_t rank, const Status& cause) {
 
 void WorldCore::on_left(const Peer& peer) {
   const std::optional<std::uint32_t> rank = rank_of(peer);
-  if (!rank || !left_.insert(*rank).second) return;
+  if (!rank || !fates_.note_left(*rank)) return;
   note_dead(*rank);
-  if (failed_.contains(*rank)) return;
+  if (fates_.has_failed(*rank)) return;
   // What it has not written on its board by now never comes. Receives of it end with its session.
-  book_.end_waits_for(*rank, departed(*rank), agent::inner::now(seat_->agent));
+  book_.end_waits_for(*rank, fates_.departure_of(*rank), agent::inner::now(seat_->agent));
   accord_->note_failed(*rank, agent::inner::now(seat_->agent));  // It votes no more.
   if (hearing_ != nullptr) hearing_->note_gone(*rank);
 }
@@ -1324,21 +1184,20 @@ void WorldCore::on_agreement(const Peer& by, const wire::RuntimeMessage& message
 }
 
 void WorldCore::revoke_under_lane(const Status& why, bool tell, Instant now) {
-  if (!revoked_.ok()) return;
-  revoked_ = why;
+  if (!fates_.revoke(why)) return;
   if (tell) tell_revoked(now);
   book_.end_all(why, now);
 }
 
 /// A rank that revokes the world and closes is gone for some before others have read why.
 void WorldCore::retell_revoked(Instant now) {
-  const bool is_told = !revoked_.ok() && !revokes_later_;
-  if (is_told && revoked_.code() != Code::kDisconnected) tell_revoked(now);
+  const bool is_told = fates_.is_revoked() && !revokes_later_;
+  if (is_told && fates_.revoked().code() != Code::kDisconnected) tell_revoked(now);
 }
 
 void WorldCore::tell_revoked(Instant now) {
   if (planted(Planted::kRevokeUntold)) return;
-  for (const Peer& peer : ranks_) seat_->mailbox->tell(peer, revoke_word(nonce_, revoked_), now);
+  for (const Peer& peer : ranks_) seat_->mailbox->tell(peer, revoke_word(nonce_, fates_.revoked()), now);
 }
 
 }  // namespace hawser::runtime

@@ -28,7 +28,9 @@
 #include "runtime/collective_call.h"
 #include "runtime/collective_maker.h"
 #include "runtime/hearing.h"
+#include "runtime/lineage.h"
 #include "runtime/mailbox.h"
+#include "runtime/rank_fates.h"
 #include "runtime/rank_seat.h"
 #include "runtime/recovery.h"
 
@@ -140,7 +142,6 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   /// Ranks with other settings are found out by it.
   std::uint64_t settings_digest() const;
   void take_entries(std::span<const std::uint64_t> words);
-  void look_for(const runtime::Operation& operation) const;
   std::vector<std::uint32_t> wait_until_read(Instant until) const;
   Status begin_world(std::vector<Peer> ranks, std::uint64_t nonce);
   void begin_under_lane(std::vector<Peer> ranks, std::uint64_t nonce, Instant now);
@@ -149,8 +150,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
                                        std::vector<Peer>& peers) const;
   void take_over_failures(WorldCore& made, std::span<const std::uint32_t> ranks);
   void exclude(const Status& why);
-  Result<std::shared_ptr<WorldCore>> child(std::span<const std::uint32_t> ranks, std::uint32_t own,
-                                           std::uint64_t number);
+  Result<std::shared_ptr<WorldCore>> child(std::span<const std::uint32_t> ranks, std::uint32_t own);
   bool leave(Duration patience, bool with_groups);
   static void refuse(Operation& operation, const Status& why);
   /// Its operation has ended before it began, if it was refused.
@@ -168,27 +168,27 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   Status check_rank(std::string_view call, std::uint32_t rank) const;
   void open_collectives();
   BoardRoom* board_room();
+  void furnish_room();
   Result<std::unique_ptr<backend::View>> view(const RankRegion& region) const;
   std::unique_ptr<MappedCall> mapped_call(const CollectiveCall& call);
   Request begin_collective(const CollectiveMaker::Made& made, const CollectiveOptions& options, bool waits = false);
   Instant deadline(Duration timeout, Instant now) const;
   std::optional<std::uint32_t> rank_of(const Peer& peer) const;
   // Under the lane.
-  std::shared_ptr<Agreeing> begin_agreement(std::uint8_t calls, bool flag, Duration timeout, Instant now);
+  void begin_agreement(const std::shared_ptr<Agreeing>& call, std::uint8_t calls, bool flag, Duration timeout,
+                       Instant now);
   void on_agreement_over(Agreeing& over);
   Result<AgreementValue> settle(const Agreeing& call);
   Result<std::shared_ptr<WorldCore>> make_shrunk(const AgreementValue& decision, Instant now);
+  Quorum quorum() const { return options_.quorum.value_or(Quorum::kNone); }
   std::uint8_t shrinking() const;
   void take_step(Recovery::Step step);
   void recover(const std::shared_ptr<Agreeing>& call, Instant now);
   void abort(Instant now);
-  void end_aborted(Operation& operation);
+  agent::inner::Need end_unbegun(Operation& operation, const Status& why);
   void revoke_under_lane(const Status& why, bool tell, Instant now);
   bool end_out_of_sight(Collective& waiting, std::uint32_t rank, Instant now);
-  Status explained(const Status& status) const;
   void tell_why_not(const Peer& peer, Instant now);
-  Status why_not() const;
-  Status departed(std::uint32_t rank) const;
   void say_left(Instant now);
   void open_hearing();
   void note_lost(std::uint32_t rank, const Status& cause);
@@ -199,14 +199,11 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   void retell_revoked(Instant now);
   /// Ranks have lost each other. Nobody votes until it is decided who failed.
   bool is_undecided() const {
-    if (is_sparse()) return excluded_.ok() && seat_->relay->is_undecided();
+    if (is_sparse()) return !fates_.is_excluded() && seat_->relay->is_undecided();
     return hearing_ != nullptr && hearing_->is_undecided();
   }
   void note_failure(std::uint32_t rank, const Status& cause);
-  std::vector<bool> dead() const;
-  Status check_quorum(std::uint32_t left, std::uint32_t dead) const;
-  Status check_left_without(std::span<const std::uint32_t> without) const;
-  Status failure_of(std::uint32_t rank, const Status& cause) const;
+  Status check_left_without(const std::vector<std::uint32_t>& without) const;
 
   WorldOptions options_;
   std::shared_ptr<RankSeat> seat_;
@@ -225,7 +222,8 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   std::uint64_t epoch_ = 0;               ///< How often it was shrunk.
   std::vector<std::uint32_t> old_ranks_;  ///< By rank: in the world that was shrunk to this one. Empty: none was.
   std::once_flag has_board_;
-  std::uint64_t last_good_before_ = 0;  ///< There: the last collective that was good on all of these ranks.
+  std::optional<BoardShelf::Memory> board_memory_;  ///< Written before a collective begins, taken under the lane.
+  std::uint64_t last_good_before_ = 0;              ///< There: the last collective that was good on all of these ranks.
 
   // ---- Under the lane.
   CollectiveBook book_;
@@ -234,21 +232,12 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   std::shared_ptr<Accord> accord_;   ///< From the world's beginning on,
   std::shared_ptr<Calls> calls_;     ///< and this.
   bool has_said_left_ = false;
-  Status excluded_;                       ///< The others hold this rank for failed.
-  std::unique_ptr<Hearing> hearing_;      ///< Of a full world, as long as the others do not hold this rank for failed.
-  std::map<std::uint32_t, Status> lost_;  ///< Ranks that this one has lost, and why.
-  bool revokes_later_ = false;            ///< The others are told of the end once the court has decided.
+  RankFates fates_;
+  std::unique_ptr<Hearing> hearing_;  ///< Of a full world, as long as the others do not hold this rank for failed.
+  bool revokes_later_ = false;        ///< The others are told of the end once the court has decided.
   Recovery recovery_;
-  Status aborted_;                                 ///< By RecoveryPolicy::kAbort.
-  std::map<std::uint64_t, std::uint32_t> groups_;  ///< By members: how many there were.
-  std::map<std::uint32_t, Status> failed_;
-  std::set<std::uint32_t> dead_;         ///< Whose end is proven, or who left.
-  std::vector<std::uint32_t> failures_;  ///< The same ranks in the order in which it was found.
-  std::atomic<std::size_t> failures_so_far_{0};
-  Status first_failure_;
-  Status unacknowledged_;  ///< The first failure since `acknowledge`.
-  std::set<std::uint32_t> left_;
-  Status revoked_;
+  Status aborted_;  ///< By RecoveryPolicy::kAbort.
+  Lineage lineage_;
 };
 
 }  // namespace hawser::runtime

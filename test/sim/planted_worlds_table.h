@@ -43,7 +43,7 @@ inline constexpr PlantedBug kPlantedBugs[] = {
      sim::Mode::kMapped,
      {"nothing about it is invalid", "though nothing held it up", "other bytes"}},
     {Planted::kFetchedIsTaken, "fetched_is_taken", sim::Mode::kMapped, {"torn", "other bytes"}, 2500},
-    {Planted::kGoneUntold, "gone_untold", sim::Mode::kStream, {"though a letter waits"}, 16000},
+    {Planted::kGoneUntold, "gone_untold", sim::Mode::kStream, {"though a letter waits"}, 16300},
     {Planted::kAskedKept, "asked_kept", sim::Mode::kStream, {"has not ended", "it was answered before"}},
     {Planted::kEarlyWordsLost,
      "early_words_lost",

@@ -110,6 +110,27 @@ TEST_P(BusyLane, CollectivesAndCallsBeginWithoutAWait) {
   EXPECT_EQ(out, (std::array<std::int64_t, 2>{7, 7}));
 }
 
+TEST_P(BusyLane, AgreementsBeginWithoutAWait) {
+  std::optional<Request> agreement;
+  while_held([&] { agreement = worlds_[0].iagree(true); });
+  Request other = worlds_[1].iagree(false);
+  expect_ok(*agreement);
+  expect_ok(other);
+  const Result<bool> agreed = worlds_[0].agreed(*agreement);
+  ASSERT_TRUE(agreed.has_value()) << agreed.error().to_string();
+  EXPECT_FALSE(*agreed);
+}
+
+TEST_P(BusyLane, AShrinkBeginsWithoutAWait) {
+  std::optional<Request> shrink;
+  while_held([&] { shrink = worlds_[0].ishrink(); });
+  Request other = worlds_[1].ishrink();
+  expect_ok(*shrink);
+  expect_ok(other);
+  EXPECT_EQ(worlds_[0].shrunk(*shrink).value().size(), 2U);
+  EXPECT_EQ(worlds_[1].shrunk(other).value().size(), 2U);
+}
+
 TEST_P(BusyLane, WhatIsDroppedBeforeItBeganIsCancelled) {
   std::uint64_t first = 0, second = 0;
   const std::uint64_t sent = 4;

@@ -45,6 +45,8 @@ class Replay {
     current()->digest_ = digest;
     current()->phase_at_ = current()->at_;
   }
+  /// Stores that are not ordered with any others yet.
+  static std::vector<Step>& unordered() { return current()->unordered_; }
   /// A program found something that must not be.
   static void fail(std::string text) { current()->failure_ = std::move(text); }
 
@@ -68,6 +70,7 @@ class Replay {
   std::size_t phase_at_ = 0;
   std::uint64_t digest_ = 0;
   Step next_;
+  std::vector<Step> unordered_;
   std::string failure_;
 };
 
@@ -112,7 +115,29 @@ struct RunMachine : Machine {
   static constexpr std::size_t kRunMin = 64;
 };
 
+/// The same where runs are streamed: their bytes come when a fence makes them, at the latest possible time.
+struct StreamMachine : RunMachine {
+  static constexpr std::size_t kAsksMin = 0;
+  static bool copy_in(Word* words, std::size_t offset, const std::byte* from, std::size_t size, bool) {
+    for (std::size_t i = 0; i < size; i += 8) {
+      std::uint64_t value = 0;
+      std::memcpy(&value, from + i, 8);
+      Replay::unordered().push_back({Op::kStore, words[(offset + i) / 8].cell, value});
+    }
+    return true;
+  }
+  static void stream_fence() {
+    for (const Step& store : Replay::unordered()) Replay::perform(store);
+    Replay::unordered().clear();
+  }
+};
+
 /// The same without fences: the explorer must find what goes wrong then.
+struct UnfencedStreamMachine : StreamMachine {
+  static void stream_fence() {}
+};
+
+/// The first without fences.
 struct UnfencedMachine : Machine {
   static void fence() {}
 };

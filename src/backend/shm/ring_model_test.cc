@@ -119,6 +119,18 @@ TEST(RingModel, RunsWrap) {
   EXPECT_EQ(runs.run(), "");
 }
 
+TEST(RingModel, StreamedRunsWrap) {
+  Model<interleave::StreamMachine> model(8);
+  auto runs = explorer(model, {false, true, false, true, true, true});
+  EXPECT_EQ(runs.run(), "");
+}
+
+TEST(RingModel, FindsTheMissingFenceBehindAStreamedRun) {
+  Model<interleave::UnfencedStreamMachine> model(8);
+  auto runs = explorer(model, {true});
+  EXPECT_EQ(runs.run(), "a message is torn, lost or out of order");
+}
+
 TEST(RingModel, FindsTheMissingFence) {
   Model<interleave::UnfencedMachine> model(4);
   auto runs = explorer(model, {false, false});
@@ -149,6 +161,7 @@ std::string run_dead_producer() {
 TEST(RingModel, DeadProducerLeavesWholeRecordsOnly) {
   EXPECT_EQ(run_dead_producer<interleave::Machine>(), "");
   EXPECT_EQ(run_dead_producer<interleave::RunMachine>(), "");
+  EXPECT_EQ(run_dead_producer<interleave::StreamMachine>(), "");
 }
 
 /// An initiator that writes under its pin, an owner that closes and then uses the memory itself.

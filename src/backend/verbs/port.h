@@ -12,9 +12,9 @@
 #include "backend/backend.h"
 #include "backend/stream/events.h"
 #include "backend/stream/port.h"
-#include "backend/verbs/device_search.h"
-#include "backend/verbs/path.h"
-#include "backend/verbs/regions.h"
+#include "backend/verbs/devices/device_search.h"
+#include "backend/verbs/memory/regions.h"
+#include "backend/verbs/path/path.h"
 
 namespace hawser::backend::verbs {
 

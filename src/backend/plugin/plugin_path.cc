@@ -7,7 +7,9 @@ namespace {
 
 constexpr std::size_t kPathTextMax = 4096;  // Bytes of a text for people.
 
-std::uint64_t key_of(std::uint32_t index, std::uint32_t generation) { return std::uint64_t{generation} << 32 | index; }
+std::uint64_t binding_key(std::uint32_t index, std::uint32_t generation) {
+  return std::uint64_t{generation} << 32 | index;
+}
 
 std::string_view name_of(PathState state) {
   switch (state) {
@@ -40,7 +42,7 @@ PathState PluginPath::state() const {
 Result<Binding*> PluginPath::bind(const RemoteRegionRef& region) {
   if (port_.is_faulty()) return port_.fault_;
   if (!works()) return Status(Code::kDisconnected, "the path is not up").with_scope(Scope::kPath);
-  const auto found = bindings_.find(key_of(region.index, region.generation));
+  const auto found = bindings_.find(binding_key(region.index, region.generation));
   if (found != bindings_.end()) return found->second.get();
   const hawser_plugin_remote_region its_region = remote_region_of(region);
   hawser_plugin_reason reason{};
@@ -53,12 +55,12 @@ Result<Binding*> PluginPath::bind(const RemoteRegionRef& region) {
   }
   auto binding = std::make_unique<PluginBinding>(made);
   Binding* result = binding.get();
-  bindings_.emplace(key_of(region.index, region.generation), std::move(binding));
+  bindings_.emplace(binding_key(region.index, region.generation), std::move(binding));
   return result;
 }
 
 void PluginPath::unbind(std::uint32_t index, std::uint32_t generation) {
-  if (bindings_.erase(key_of(index, generation)) == 0 || life_ == Life::kGone || port_.is_faulty()) return;
+  if (bindings_.erase(binding_key(index, generation)) == 0 || life_ == Life::kGone || port_.is_faulty()) return;
   port_.library_->path.unbind(handle_, index, generation);
 }
 

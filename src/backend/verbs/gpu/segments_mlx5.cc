@@ -14,7 +14,7 @@ namespace hawser::backend::verbs {
 namespace {
 
 /// More than any device has; a list must fit in one work request.
-constexpr int kPiecesMax = 64;
+constexpr int kSegmentPieces = 64;
 /// Polls before the thread lets others run.
 constexpr int kSpins = 1000;
 constexpr int kGidsMax = 256;
@@ -176,7 +176,7 @@ Result<std::unique_ptr<Mlx5Keys>> Mlx5Keys::open(std::shared_ptr<Domain> domain,
     return Status(Code::kUnsupported, base::format("{} is no mlx5 device: it has no indirect keys", domain->name()))
         .with_device(domain->name());
   }
-  const auto pieces_max = static_cast<std::size_t>(std::clamp(domain->attributes().max_sge, 1, kPiecesMax));
+  const auto pieces_max = static_cast<std::size_t>(std::clamp(domain->attributes().max_sge, 1, kSegmentPieces));
   return std::unique_ptr<Mlx5Keys>(new Mlx5Keys(std::move(domain), std::move(mlx5), clock, pieces_max));
 }
 

@@ -183,7 +183,7 @@ Result<bool> RequestCore::post_now(const OptArgs* opt) {
     return refusal(NixlCode::kRepostActive, kPost, "the request was posted and is not over yet");
   }
   HAWSER_TRY(core->current(kPost, peer));
-  if (opt != nullptr && opt->notification) HAWSER_TRY(AgentCore::check_length(kPost, *opt->notification));
+  if (opt != nullptr && opt->notification) HAWSER_TRY(NotificationSender::check_length(kPost, *opt->notification));
   end_notice();  // It views what is replaced next.
   if (opt != nullptr) notif = opt->notification;
   times = {.start_time_us = now_us(), .total_bytes = moves_nothing ? 0 : plan.bytes(), .desc_count = descs};
@@ -285,7 +285,7 @@ Result<Moving> moving_pairs(std::string_view call, const PreparedCore& ours, std
 /// `backends`: those that can all of it; not none. It has no plan yet.
 Result<std::unique_ptr<RequestCore>> empty_request(std::string_view call, const std::shared_ptr<AgentCore>& core,
                                                    const Peer& peer, BackendMask backends, const OptArgs* opt) {
-  if (opt != nullptr && opt->notification) HAWSER_TRY(AgentCore::check_length(call, *opt->notification));
+  if (opt != nullptr && opt->notification) HAWSER_TRY(NotificationSender::check_length(call, *opt->notification));
   auto request = std::make_unique<RequestCore>();
   if (opt != nullptr) request->notif = opt->notification;
   request->core = core;

@@ -22,7 +22,7 @@ namespace compat {
 /// How long a notification of a post waits for room in its target's inbox, once the data is there.
 inline constexpr Duration kRoomPatience = std::chrono::seconds(10);
 
-struct RequestCore {
+struct RequestCore final : LongRequest {
   std::shared_ptr<AgentCore> core;
   Plan plan;
   Peer peer;
@@ -46,8 +46,7 @@ struct RequestCore {
   bool is_released() const { return released.load(std::memory_order_acquire) || core->is_closed(); }
   /// Also tells there of `finished`, as `tag` or 0.
   void mirror_finished(std::atomic<std::uint64_t>* word, std::uint64_t tag);
-  /// For AgentCore::advance: looks, unless somebody else is about to.
-  void try_look();
+  void try_look() override;
 
   /// The transfer of the last post ended well and all about it is written down: looking at it needs no lock.
   std::atomic<bool> finished{false};

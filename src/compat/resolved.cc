@@ -1,23 +1,14 @@
-// Descriptors resolved to rows of regions.
-
-#include "compat/prepared.h"
+#include "compat/resolved.h"
 
 #include <unordered_map>
 
-#include "agent/region.h"
 #include "base/format.h"
 #include "base/try.h"
+#include "compat/refusal.h"
 
 HAWSER_NAMESPACE_BEGIN
 namespace compat {
 namespace {
-
-/// Blocks in one list: its rows may be strided, but a request's indices are 32 bits.
-constexpr std::uint64_t kBlocksMax = std::uint64_t{1} << 31;
-/// Room that is kept for lists to come: each so many blocks (6 MiB), so many of them.
-constexpr std::size_t kRoomBlocksMax = std::size_t{1} << 18;
-constexpr std::size_t kRoomsMax = 4;
-constexpr std::size_t kRoomFrom = 64;  ///< Shorter lists are rows, and need none.
 
 /// Numbers regions in order of first use.
 template <typename Region>
@@ -152,9 +143,9 @@ class Resolver {
 };
 
 template <typename Range, typename Region, typename Row>
-Status resolve(std::string_view call, const Book<Range>& book, MemType type, std::span<const Row> list,
-               std::vector<std::shared_ptr<Region>>& regions, PreparedCore& out) {
-  Resolver<Range, Region> resolver(call, book, type, out.peer, regions, out.rows);
+Status resolve(std::string_view call, const Book<Range>& book, std::span<const Row> list,
+               std::vector<std::shared_ptr<Region>>& regions, ResolvedList& out) {
+  Resolver<Range, Region> resolver(call, book, out.type, out.peer, regions, out.rows);
   out.rows.reserve(list.size());
   for (std::size_t i = 0; i < list.size(); ++i) HAWSER_TRY(resolver.add(list[i], i));
   out.rows.finish();
@@ -164,99 +155,48 @@ Status resolve(std::string_view call, const Book<Range>& book, MemType type, std
   return {};
 }
 
+/// The agent's own memory, seen from its other side.
+Status mirror_regions(std::string_view call, ResolvedList& list) {
+  for (const auto& local : list.locals) {
+    Result<RemoteRange> remote = list.peer->region(local->entry->index);
+    if (!remote) return refusal(NixlCode::kNotFound, call, "the agent's own region is gone", remote.error());
+    list.remotes.push_back(std::move(remote->region));
+  }
+  return {};
+}
+
 }  // namespace
 
-// Room is never waited for: it is only spare, and in a forked child nobody may be left to unlock it.
-std::vector<plan::RowBlock> AgentCore::take_room() {
-  const std::unique_lock lock(rooms_mutex_, std::try_to_lock);
-  if (!lock || rooms_.empty()) return {};
-  std::vector<plan::RowBlock> room = std::move(rooms_.back());
-  rooms_.pop_back();
-  return room;
+template <typename Row>
+Status resolve_local(std::string_view call, const Book<LocalSpot>& book, std::span<const Row> list, ResolvedList& out) {
+  return resolve(call, book, list, out.locals, out);
 }
 
-void AgentCore::keep_room(std::vector<plan::RowBlock> room) {
-  if (room.capacity() == 0 || room.capacity() > kRoomBlocksMax) return;
-  const std::unique_lock lock(rooms_mutex_, std::try_to_lock);
-  if (lock && rooms_.size() < kRoomsMax) rooms_.push_back(std::move(room));
-}
-
-/// The agent's own memory, seen from its other side.
-Status AgentCore::mirror_regions(std::string_view call, const Peer& self, PreparedCore& prepared) {
-  for (const auto& local : prepared.locals) {
-    Result<RemoteRange> remote = self.region(local->entry->index);
-    if (!remote) return refusal(NixlCode::kNotFound, call, "the agent's own region is gone", remote.error());
-    prepared.remotes.push_back(std::move(remote->region));
+template <typename Row>
+Status resolve_own(std::string_view call, const Book<LocalSpot>& book, std::span<const Row> list, ResolvedList& out) {
+  // Rows are the same on both sides but for what stands before their offsets.
+  HAWSER_TRY(resolve(call, book, list, out.locals, out));
+  HAWSER_TRY(mirror_regions(call, out));
+  // Those that lie nowhere name a region all the same, which may be none.
+  if (!out.locals.empty()) {
+    out.rows.rebase([&](std::uint32_t region) { return base_of(*out.locals[region]); });
   }
+  out.locals.clear();
   return {};
 }
 
 template <typename Row>
-Status AgentCore::resolve_list(std::string_view call, std::string_view name, MemType type, std::span<const Row> list,
-                               const OptArgs* opt, PreparedCore& prepared) {
-  if (list.empty()) return refusal(NixlCode::kInvalidParam, call, "the list is empty");
-  if (list.size() > kBlocksMax) return refusal(NixlCode::kInvalidParam, call, "the list has more than 2^31 entries");
-  if (list.size() >= kRoomFrom) prepared.rows.reuse(take_room());
-  HAWSER_TRY_ASSIGN(prepared.backends, mask_of(call, opt));
-  prepared.type = type;
-  if (!name.empty()) {
-    prepared.peer = find_peer(name);
-    if (!prepared.peer) {
-      return refusal(NixlCode::kNotFound, call, base::format("no metadata of agent '{}' is loaded", name));
-    }
-  }
-  if (!prepared.peer) {
-    HAWSER_TRY(resolve(call, book_, type, list, prepared.locals, prepared));
-  } else if (prepared.peer->is_self()) {
-    // Rows are the same on both sides but for what stands before their offsets.
-    HAWSER_TRY(resolve(call, book_, type, list, prepared.locals, prepared));
-    HAWSER_TRY(mirror_regions(call, *prepared.peer, prepared));
-    // Those that lie nowhere name a region all the same, which may be none.
-    if (!prepared.locals.empty()) {
-      prepared.rows.rebase([&](std::uint32_t region) { return base_of(*prepared.locals[region]); });
-    }
-    prepared.locals.clear();
-  } else {
-    HAWSER_TRY(resolve(call, remotes_.find(name)->second.book, type, list, prepared.remotes, prepared));
-    prepared.backends &= remote_mask_.load(std::memory_order_acquire);
-  }
-  if (prepared.backends == 0) return refusal(NixlCode::kNotFound, call, "no backend has all of the list");
-  return {};
+Status resolve_remote(std::string_view call, const Book<RemoteSpot>& book, std::span<const Row> list,
+                      ResolvedList& out) {
+  return resolve(call, book, list, out.remotes, out);
 }
 
-template <typename Row>
-Result<PreparedList> AgentCore::prepare_any(std::string_view call, std::string_view name, MemType type,
-                                            std::span<const Row> list, const OptArgs* opt,
-                                            const std::shared_ptr<AgentCore>& self) {
-  HAWSER_TRY(need_home(call));
-  auto prepared = std::make_shared<PreparedCore>(self);
-  const std::lock_guard lock(mutex_);
-  HAWSER_TRY(resolve_list(call, name, type, list, opt, *prepared));
-  return PreparedList(std::move(prepared));
-}
-
-Status AgentCore::prepare_pair(std::string_view call, const XferDescList& local, std::string_view name,
-                               const XferDescList& remote, const OptArgs* opt, PreparedPair& pair) {
-  HAWSER_TRY(need_home(call));
-  const std::lock_guard lock(mutex_);
-  HAWSER_TRY(resolve_list(call, {}, local.type(), local.span(), opt, pair.local));
-  HAWSER_TRY(resolve_list(call, name, remote.type(), remote.span(), opt, pair.remote));
-  const BackendMask can = movers(local.type(), remote.type(), pair.remote.peer->is_self());
-  if ((pair.local.backends & pair.remote.backends & can) != 0) return {};
-  return refusal(NixlCode::kNotFound, call, "no backend moves between the memories of both sides");
-}
-
-Result<PreparedList> AgentCore::prepare(std::string_view call, std::string_view name, MemType type,
-                                        std::span<const Desc> list, const OptArgs* opt,
-                                        const std::shared_ptr<AgentCore>& self) {
-  return prepare_any(call, name, type, list, opt, self);
-}
-
-Result<PreparedList> AgentCore::prepare(std::string_view call, std::string_view name, MemType type,
-                                        std::span<const StridedDesc> rows, const OptArgs* opt,
-                                        const std::shared_ptr<AgentCore>& self) {
-  return prepare_any(call, name, type, rows, opt, self);
-}
+template Status resolve_local(std::string_view, const Book<LocalSpot>&, std::span<const Desc>, ResolvedList&);
+template Status resolve_local(std::string_view, const Book<LocalSpot>&, std::span<const StridedDesc>, ResolvedList&);
+template Status resolve_own(std::string_view, const Book<LocalSpot>&, std::span<const Desc>, ResolvedList&);
+template Status resolve_own(std::string_view, const Book<LocalSpot>&, std::span<const StridedDesc>, ResolvedList&);
+template Status resolve_remote(std::string_view, const Book<RemoteSpot>&, std::span<const Desc>, ResolvedList&);
+template Status resolve_remote(std::string_view, const Book<RemoteSpot>&, std::span<const StridedDesc>, ResolvedList&);
 
 }  // namespace compat
 HAWSER_NAMESPACE_END

@@ -123,8 +123,7 @@ class AgentCore {
   Status notify(std::string_view name, std::string_view text);
   Status take_notifications(NotificationMap& into);
   bool may_have_notifications() const;
-  Outgoing& outgoing() { return sender_.outgoing(); }
-  RoomWatch& room_watch() { return sender_.room_watch(); }
+  NotificationSender& sender() { return sender_; }
   void join_long(LongRequest* request) { long_requests_.join(request); }
   void leave_long(LongRequest* request);
   void advance() {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "backend/verbs/devices/gid_table.h"
 #include "base/fd.h"
@@ -17,6 +18,8 @@ constexpr std::uint32_t kMessageMax = 1u << 30;
 std::uint8_t clamp_reads(int device, std::uint8_t wanted) {
   return static_cast<std::uint8_t>(std::clamp<int>(std::min<int>(device, wanted), 0, 128));
 }
+
+bool same_address(const Gid& a, const Gid& b) { return a.index == b.index && a.bytes == b.bytes && a.type == b.type; }
 
 /// What the port tells is of a packet there, not of an RDMA request.
 Status prepare_srd(Nic& nic, const SrdLimits& limits) {
@@ -59,6 +62,57 @@ wire::RdmaPort Nic::told() const {
           .gid_prefix = gid.prefix_bits,
           .mbit_per_s = port.mbit_per_s,
           .gids = std::move(gids)};
+}
+
+RailPort Nic::rail_now() const {
+  RailPort now = rail;
+  now.gids = address().gids;
+  now.gid = now.gids.front();
+  return now;
+}
+
+NicAddress Nic::address() const {
+  const base::MutexLock lock(mutex_);
+  return address_;
+}
+
+Gid Nic::gid_for(std::span<const Gid> peer, std::uint32_t further) const {
+  const NicAddress now = address();
+  const std::vector<Gid> ways = gids_towards(now.gids, port.netdev, peer);
+  return ways[further % ways.size()];
+}
+
+std::uint8_t Nic::mtu_of(const ibv_port_attr& attr) const {
+  // What a port of EFA tells is told, not used.
+  const auto now = std::max(static_cast<std::uint8_t>(attr.active_mtu), static_cast<std::uint8_t>(IBV_MTU_256));
+  return mtu_max == 0 ? now : std::min(mtu_max, now);
+}
+
+void Nic::refresh_mtu() {
+  ibv_port_attr attr{};
+  if (domain->verbs().query_port(domain->context(), port.number, &attr) != 0) return;
+  const base::MutexLock lock(mutex_);
+  address_.mtu = mtu_of(attr);
+}
+
+void Nic::set_address(NicAddress now) {
+  const base::MutexLock lock(mutex_);
+  address_ = std::move(now);
+}
+
+Result<bool> Nic::refresh_address() {
+  ibv_port_attr attr{};
+  if (const int error = domain->verbs().query_port(domain->context(), port.number, &attr); error != 0) {
+    return base::errno_status(Code::kFailed, base::format("asking port {} of {}", port.number, device.name), error);
+  }
+  PortInfo fresh = port;
+  HAWSER_TRY_ASSIGN(fresh.gids, read_gids(*domain, fresh, attr, sysfs_root));
+  HAWSER_TRY_ASSIGN(std::vector<Gid> gids, usable_gids(fresh, gid_index));
+  const NicAddress before = address();
+  const bool same =
+      before.lid == attr.lid && before.mtu == mtu_of(attr) && std::ranges::equal(before.gids, gids, same_address);
+  if (!same) set_address({.gids = std::move(gids), .lid = attr.lid, .mtu = mtu_of(attr)});
+  return !same;
 }
 
 wire::GidBytes to_wire(const GidBytes& gid) {

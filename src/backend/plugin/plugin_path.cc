@@ -1,3 +1,5 @@
+#include "backend/plugin/plugin_path.h"
+
 #include "backend/plugin/plugin_port.h"
 #include "base/format.h"
 #include "base/try.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-// PluginPort and PluginPath: a plug-in's port and paths, as the agent sees any other.
+// PluginPort: a plug-in's port with its paths, as the agent sees any other.
 //
 // Nothing that the plug-in answers is believed. Chunks go to it under cookies of this port, so that a wrong or second
 // end finds no chunk. An answer that no honest plug-in gives (an unknown handle, more events than there was room for)
@@ -9,7 +9,7 @@
 //
 // Faults are noticed inside of calls and acted upon in the next one, when no memory of the plug-in is being read.
 //
-// Thread rule: confined to the lane. Lifetime: a path lives until release_path, also when the plug-in's is gone.
+// Thread rule: confined to the lane. Lifetime: owns its paths; the plug-in's library outlives it.
 
 #include <array>
 #include <cstdint>
@@ -19,55 +19,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "backend/plugin/plugin_path.h"
 #include "backend/plugin/plugin_values.h"
 #include "base/slot_table.h"
 
 namespace hawser::backend {
-
-class PluginPort;
-
-class PluginBinding final : public Binding {
- public:
-  explicit PluginBinding(hawser_plugin_binding* its_handle) : handle(its_handle) {}
-  hawser_plugin_binding* const handle;
-};
-
-class PluginPath final : public Path {
- public:
-  enum class Life : std::uint8_t {
-    kOpening,  ///< By this agent; neither up nor down was reported.
-    kUp,
-    kDown,     ///< Reported; the plug-in's handle waits for its release.
-    kRefused,  ///< To be taken from the plug-in; its events are passed over.
-    kGone,     ///< The plug-in's handle is released.
-  };
-
-  PluginPath(PluginPort& port, hawser_plugin_path* handle, std::string peer)
-      : port_(port), handle_(handle), peer_name_(std::move(peer)) {}
-
-  PathState state() const override;
-  Result<Binding*> bind(const RemoteRegionRef& region) override;
-  void unbind(std::uint32_t index, std::uint32_t generation) override;
-  Submitted submit(std::span<const Chunk> chunks, Instant now) override;
-  bool send(wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body) override;
-  void cancel(std::uint64_t transfer) override;
-  PathCounters counters() const override;
-  std::string describe() const override;
-
- private:
-  friend class PluginPort;
-  bool works() const { return life_ == Life::kUp; }
-
-  PluginPort& port_;
-  hawser_plugin_path* const handle_;
-  Life life_ = Life::kOpening;
-  bool is_known_ = true;         ///< To the agent: it opened it, or heard that it is up.
-  std::uint32_t in_flight_ = 0;  ///< Chunks.
-  std::string peer_name_;
-  Identity peer_;  ///< Once it is up.
-  base::Id128 session_;
-  std::unordered_map<std::uint64_t, std::unique_ptr<PluginBinding>> bindings_;  ///< By generation and index.
-};
 
 class PluginPort final : public Port {
  public:

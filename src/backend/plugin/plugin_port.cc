@@ -228,7 +228,8 @@ bool PluginPort::take(const hawser_plugin_event& raw, PortEvent* out) {
     fault(base::format("an event of kind {} is of a path that it reported down", raw.kind));
     return false;
   }
-  if (path->life_ == PluginPath::Life::kOpening && raw.kind != HAWSER_PLUGIN_PATH_UP && raw.kind != HAWSER_PLUGIN_PATH_DOWN) {
+  if (path->life_ == PluginPath::Life::kOpening && raw.kind != HAWSER_PLUGIN_PATH_UP &&
+      raw.kind != HAWSER_PLUGIN_PATH_DOWN) {
     fault(base::format("an event of kind {} is of a path that is not up", raw.kind));
     return false;
   }

@@ -1,7 +1,7 @@
 #pragma once
 
 // QueuePair: one connection of a path: the object of the adapter, what is posted on it, and what came back.
-// When it is made, joined and reset is the business of proto/queue_pair.h; VerbsPath carries that out.
+// When it is made, joined and reset is the business of proto/queue_pair.h; PathPair carries that out.
 //
 // A chunk becomes one work request per run of remote bytes; requests are chained and posted by one call per batch.
 // Where they end in order (queue_pair_object.h) the last request of each chunk alone is signalled, else each. A chunk's

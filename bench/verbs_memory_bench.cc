@@ -18,10 +18,10 @@
 #include <thread>
 #include <vector>
 
-#include "backend/verbs/libibverbs.h"
-#include "backend/verbs/mr_cache.h"
-#include "backend/verbs/registration_fake.h"
-#include "backend/verbs/registration_pages.h"
+#include "backend/verbs/library/libibverbs.h"
+#include "backend/verbs/memory/mr_cache.h"
+#include "backend/verbs/memory/registration_fake.h"
+#include "backend/verbs/memory/registration_pages.h"
 #include "base/rng.h"
 
 namespace {

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "agent/open.h"
-#include "backend/verbs/mock_backend.h"
+#include "backend/verbs/mock/mock_backend.h"
 #include "base/rng.h"
 
 namespace {

@@ -46,6 +46,7 @@ LAYERS = {
     "api": 11,
     "cli": 12,
 }
+BACKEND_ROOMS = ("adopted", "plugin")  # Folders of the layer backend itself: no backend/<name>.
 # The headers of a backend/<name> that others may include: what makes it, and what the command line shows of its devices.
 SHARED_BACKENDS = ("backend/stream", "backend/places")  # What several backends stand on.
 INSIDERS = {"quicsim": "backend/quic"}  # A simulator of one backend looks behind its door.
@@ -224,7 +225,7 @@ def layer_of(path: str):
     if parts[0] != "src" or len(parts) < 3:
         return None
     layer = parts[1]
-    if layer == "backend" and len(parts) > 3:
+    if layer == "backend" and len(parts) > 3 and parts[2] not in BACKEND_ROOMS:
         layer = f"backend/{parts[2]}"
     rank = LAYERS.get(layer, LAYERS["backend/*"] if layer.startswith("backend/") else None)
     return layer, rank

@@ -40,6 +40,11 @@ class Includes(unittest.TestCase):
     def test_contract_must_not_know_backends(self):
         self.assertEqual(rules({"src/backend/a.cc": '#include "backend/tcp/factory.h"\n'}), ["upward-include"])
 
+    def test_a_room_of_the_layer_backend_is_no_backend(self):
+        self.assertEqual(rules({"src/backend/a.h": '#pragma once\n#include "backend/adopted/adoption.h"\n'}), [])
+        self.assertEqual(rules({"src/agent/a.cc": '#include "backend/plugin/plugin.h"\n'}), [])
+        self.assertEqual(rules({"src/backend/plugin/a.cc": '#include "backend/tcp/factory.h"\n'}), ["upward-include"])
+
     def test_agent_sees_factories_only(self):
         self.assertEqual(rules({"src/agent/a.cc": '#include "backend/tcp/factory.h"\n'}), [])
         self.assertEqual(rules({"src/agent/a.cc": '#include "backend/tcp/path.h"\n'}), ["backend-include"])

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "agent/core.h"
-#include "backend/plugin.h"
+#include "backend/plugin/plugin.h"
 #include "backend/tcp/factory.h"
 
 namespace hawser::agent {

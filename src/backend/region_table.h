@@ -18,8 +18,8 @@
 #include <hawser/memory.h>
 #include <hawser/status.h>
 
+#include "backend/adopted/foreign_pages.h"
 #include "backend/arena.h"
-#include "backend/foreign_pages.h"
 #include "backend/single_use.h"
 #include "base/id128.h"
 #include "base/mutex.h"

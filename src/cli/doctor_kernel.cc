@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "backend/write_guard.h"
+#include "backend/adopted/write_guard.h"
 #include "base/fd.h"
 #include "cli/doctor_checks.h"
 #include "cli/system_limits.h"

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "backend/verbs/device_survey.h"
+#include "backend/verbs/devices/device_survey.h"
 #include "cli/doctor_checks.h"
 
 namespace hawser::cli {

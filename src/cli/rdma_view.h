@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/verbs/device_survey.h"
+#include "backend/verbs/devices/device_survey.h"
 #include "cli/json_out.h"
 
 namespace hawser::cli {

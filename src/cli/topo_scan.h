@@ -12,7 +12,7 @@
 
 #include <hawser/status.h>
 
-#include "backend/verbs/device_survey.h"
+#include "backend/verbs/devices/device_survey.h"
 
 namespace hawser::cli {
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "agent/region.h"
-#include "compat/prepared.h"
 #include "plan/merger.h"
 
 HAWSER_NAMESPACE_BEGIN
@@ -72,27 +71,20 @@ class Joiner {
 
 }  // namespace
 
-std::optional<JoinedLists> AgentCore::join_lists(const XferDescList& local, std::string_view name,
-                                                 const XferDescList& remote, const OptArgs* opt) {
-  if (local.size() != remote.size() || local.empty() || local.size() > plan::kPairsMax) return std::nullopt;
-  if (!need_home("create_xfer_req").ok()) return std::nullopt;
+std::optional<JoinedLists> join_lists(const Book<LocalSpot>& ours, const XferDescList& local, const Remote& theirs,
+                                      const XferDescList& remote, BackendMask backends) {
   std::optional<JoinedLists> joined(std::in_place);
-  const std::lock_guard lock(mutex_);
-  const auto found = remotes_.find(name);
-  if (found == remotes_.end() || name == name_ || !settle(found->second)) return std::nullopt;
-  const Result<BackendMask> wanted = mask_of("create_xfer_req", opt);
-  if (!wanted) return std::nullopt;
-  joined->peer = found->second.peer;
-  joined->backends = *wanted & movers(local.type(), remote.type(), false);
+  joined->peer = theirs.peer;
+  joined->backends = backends;
   joined->made.pieces.all = plan::PieceArray(local.size());
   if (joined->made.pieces.all.data() == nullptr) return std::nullopt;
-  Joiner joiner(book_, local.type(), found->second.book, remote.type(), *joined);
-  const std::span<const Desc> ours = local.span(), theirs = remote.span();
-  for (std::size_t i = 0; i < ours.size(); ++i) {
-    if (!joiner.add(ours[i], theirs[i])) return std::nullopt;
+  Joiner joiner(ours, local.type(), theirs.book, remote.type(), *joined);
+  const std::span<const Desc> from = local.span(), to = remote.span();
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    if (!joiner.add(from[i], to[i])) return std::nullopt;
   }
   if (joined->backends == 0) return std::nullopt;
-  joiner.finish(ours.size());
+  joiner.finish(from.size());
   return joined;
 }
 

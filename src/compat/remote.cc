@@ -4,7 +4,9 @@
 #include <optional>
 
 #include "agent/inner_peers.h"
+#include "base/format.h"
 #include "base/inside.h"
+#include "compat/refusal.h"
 
 HAWSER_NAMESPACE_BEGIN
 namespace compat {
@@ -13,6 +15,28 @@ namespace {
 constexpr std::size_t kEnteredMin = 64;  ///< Between two sweeps, at least.
 
 }  // namespace
+
+Result<RemoteCopy> copy_of(std::string_view call, const Blob& blob, const wire::Card& card) {
+  RemoteCopy copy{
+      .entries = blob.entries, .ids = {}, .revision = card.revision, .is_full = card.kind == wire::CardKind::kFull};
+  copy.ids.reserve(blob.entries.size());
+  std::size_t next = 0;  // Mostly they stand in the card's order.
+  for (const BlobEntry& entry : blob.entries) {
+    if (next >= card.regions.size() || card.regions[next].index != entry.region) {
+      const auto found = std::ranges::lower_bound(card.regions, entry.region, {}, &wire::CardRegion::index);
+      next = static_cast<std::size_t>(found - card.regions.begin());
+    }
+    const bool is_there = next < card.regions.size() && card.regions[next].index == entry.region &&
+                          card.regions[next].size >= entry.desc.len;
+    if (!is_there) {
+      return refusal(NixlCode::kMismatch, call,
+                     base::format("the card does not have what registration {} says", copy.ids.size()));
+    }
+    const wire::CardRegion& region = card.regions[next++];
+    copy.ids.push_back({.index = region.index, .generation = region.generation, .key = region.key});
+  }
+  return copy;
+}
 
 const std::shared_ptr<const agent::RemoteRegion>* region_of(const RemoteSpot& spot, const Peer& peer) {
   const std::uint64_t gone = agent::inner::regions_gone(peer);

@@ -25,6 +25,7 @@
 #include "agent/region.h"
 #include "compat/blob.h"
 #include "compat/book.h"
+#include "wire/card.h"
 
 HAWSER_NAMESPACE_BEGIN
 namespace compat {
@@ -50,6 +51,10 @@ struct RemoteCopy {
   std::uint64_t revision = 0;
   bool is_full = false;
 };
+
+/// What each entry is, by the blob's own card: by any other, its index may be another region's. kMismatch: the card
+/// does not have it. Views `blob`.
+Result<RemoteCopy> copy_of(std::string_view call, const Blob& blob, const wire::Card& card);
 
 struct Remote {
   using Brought =

@@ -14,6 +14,8 @@ namespace compat {
 namespace {
 
 constexpr Duration kReleasePatience = std::chrono::seconds(2);
+/// How long a post waits for room in its target's inbox, before it leaves the rest to who looks.
+constexpr Duration kPartPatience = std::chrono::milliseconds(50);
 constexpr std::string_view kPost = "post_xfer_req";
 constexpr std::string_view kStatus = "get_xfer_status";
 
@@ -24,9 +26,8 @@ Status was_released(std::string_view call) {
 }  // namespace
 
 RequestCore::~RequestCore() {
-  if (!core) return;
   if (!core->need_home("release_xfer_req").ok()) {
-    if (body) body->disown();
+    notice.disown();
     return;
   }
   core->leave_long(this);  // Nobody looks at it from here on.
@@ -58,15 +59,15 @@ void RequestCore::try_look() {
 /// Gives the plan to the library, with the notification where that has room.
 Status RequestCore::offer(SubmitOptions& options) {
   std::string text;
-  if (notif && !is_apart) {
+  if (notice.goes_along()) {
     Result<std::string> ready = carried();
     if (!ready && ready.error().code() != Code::kBusy) return ready.error();
     if (ready) options.notify = text = *std::move(ready);
   }
   Result<Transfer> sent = Status(Code::kBusy, "no room");
-  if (!notif || is_apart || options.notify) sent = plan.submit(options);
-  if (!sent && sent.error().code() == Code::kBusy && notif && !is_apart) {
-    tell_later();
+  if (!notice.goes_along() || options.notify) sent = plan.submit(options);
+  if (!sent && sent.error().code() == Code::kBusy && notice.goes_along()) {
+    notice.go_apart();
     options.notify.reset();
     sent = plan.submit(options);
   }
@@ -78,7 +79,7 @@ Status RequestCore::offer(SubmitOptions& options) {
 Result<bool> RequestCore::submit() {
   if (moves_nothing) {
     waiting = false;
-    if (notif && !is_apart) tell_later();
+    if (notice.goes_along()) notice.go_apart();
     return outcome();
   }
   SubmitOptions options{.durable = is_durable};
@@ -116,12 +117,12 @@ Result<bool> RequestCore::look_locked() {
 Result<bool> RequestCore::outcome() {
   if (!refused.ok()) return refused;
   if (!posted) return refusal(NixlCode::kNotPosted, kStatus, "the request was not posted");
-  if (transfer && !transfer->done()) {
-    if (is_apart && body) (void)body->pump();  // What fails here fails again when the data is there.
+  if (is_moving()) {
+    notice.pump();
     return true;
   }
   Status status = transfer ? transfer->status() : Status();
-  if (status.ok() && is_apart && !is_told) {
+  if (status.ok() && !notice.is_settled()) {
     const Result<bool> later = tell_now();
     if (later && *later) return true;
     status = later.status();
@@ -137,7 +138,7 @@ Result<bool> RequestCore::outcome() {
     const bool gone = status.code() == Code::kDisconnected;
     return fail(marked(gone ? NixlCode::kRemoteDisconnect : NixlCode::kBackend, status));
   }
-  if (notif && !is_apart) core->room_watch().room(peer);
+  if (notice.goes_along()) notice.came_along();
   end_notice();
   set_finished(true);
   return false;
@@ -173,7 +174,7 @@ Result<bool> RequestCore::post(const OptArgs* opt) {
 
 bool RequestCore::is_over() const {
   if (!posted || !refused.ok()) return true;
-  return !waiting && (!transfer || transfer->done()) && (!is_apart || is_told);
+  return !waiting && !is_moving() && notice.is_settled();
 }
 
 Result<bool> RequestCore::post_now(const OptArgs* opt) {
@@ -183,13 +184,13 @@ Result<bool> RequestCore::post_now(const OptArgs* opt) {
     return refusal(NixlCode::kRepostActive, kPost, "the request was posted and is not over yet");
   }
   HAWSER_TRY(core->current(kPost, peer));
-  if (opt != nullptr && opt->notification) HAWSER_TRY(AgentCore::check_length(kPost, *opt->notification));
+  if (opt != nullptr && opt->notification) HAWSER_TRY(NotificationSender::check_length(kPost, *opt->notification));
   end_notice();  // It views what is replaced next.
-  if (opt != nullptr) notif = opt->notification;
+  if (opt != nullptr) notice.set(opt->notification);
   times = {.start_time_us = now_us(), .total_bytes = moves_nothing ? 0 : plan.bytes(), .desc_count = descs};
   counted = false;
   posted = true;
-  is_apart = is_told = false;
+  notice.begin();
   waits_until = Clock::steady().now() + agent::inner::options_of(core->agent()).default_deadline;
   set_finished(false);
   refused = Status();
@@ -197,6 +198,47 @@ Result<bool> RequestCore::post_now(const OptArgs* opt) {
   Result<bool> answer = submit();
   times.post_duration_us = std::max<std::uint64_t>(now_us() - times.start_time_us, 1);
   times.xfer_duration_us = std::max(times.xfer_duration_us, times.post_duration_us);
+  return answer;
+}
+
+void RequestCore::end_notice() {
+  notice.end(transfer && transfer->done() && transfer->status().ok());
+  core->leave_long(this);
+}
+
+/// What goes to the peer with the data or after it. kBusy: not yet.
+Result<std::string> RequestCore::carried() {
+  const bool was_long = notice.is_long();
+  Result<std::string> text = notice.carried();
+  if (!was_long && notice.is_long()) core->join_long(this);
+  return text;
+}
+
+/// The data is there. True: there is no room yet. False: the peer is told.
+Result<bool> RequestCore::tell_now() {
+  const bool was_long = notice.is_long();
+  const Result<bool> waits = notice.tell();
+  if (!was_long && notice.is_long()) core->join_long(this);
+  return waits;
+}
+
+std::optional<std::size_t> RequestCore::sending() const {
+  const std::lock_guard lock(mutex);
+  return refused.ok() ? notice.sending(is_moving()) : std::nullopt;
+}
+
+/// Some clients post and wait for the peer's word alone, so what it is to be told goes out now where it can.
+Result<bool> RequestCore::send_on() {
+  Result<bool> answer = true;
+  std::size_t before = sending().value_or(0);  // What went by now was told of.
+  for (auto sent = sending(); answer && *answer && sent; sent = sending()) {
+    const Instant now = Clock::steady().now();
+    if (*sent != before) core->sender().room_watch().room(peer);
+    before = *sent;
+    if (now >= core->sender().room_watch().no_room(peer, now) + kPartPatience) break;
+    (void)core->agent().wait(std::chrono::milliseconds(1));
+    answer = look();
+  }
   return answer;
 }
 
@@ -285,11 +327,9 @@ Result<Moving> moving_pairs(std::string_view call, const PreparedCore& ours, std
 /// `backends`: those that can all of it; not none. It has no plan yet.
 Result<std::unique_ptr<RequestCore>> empty_request(std::string_view call, const std::shared_ptr<AgentCore>& core,
                                                    const Peer& peer, BackendMask backends, const OptArgs* opt) {
-  if (opt != nullptr && opt->notification) HAWSER_TRY(AgentCore::check_length(call, *opt->notification));
-  auto request = std::make_unique<RequestCore>();
-  if (opt != nullptr) request->notif = opt->notification;
-  request->core = core;
-  request->peer = peer;
+  if (opt != nullptr && opt->notification) HAWSER_TRY(NotificationSender::check_length(call, *opt->notification));
+  auto request = std::make_unique<RequestCore>(core, peer);
+  if (opt != nullptr) request->notice.set(opt->notification);
   request->backend = core->first_of(backends);
   return request;
 }

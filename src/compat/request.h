@@ -15,14 +15,12 @@
 #include "compat/core.h"
 #include "compat/joined.h"
 #include "compat/prepared.h"
+#include "compat/request_notice.h"
 
 HAWSER_NAMESPACE_BEGIN
 namespace compat {
 
-/// How long a notification of a post waits for room in its target's inbox, once the data is there.
-inline constexpr Duration kRoomPatience = std::chrono::seconds(10);
-
-struct RequestCore {
+struct RequestCore final : LongRequest {
   std::shared_ptr<AgentCore> core;
   Plan plan;
   Peer peer;
@@ -32,7 +30,8 @@ struct RequestCore {
   /// All it lists is of no bytes: it has no plan, and a post only tells the peer.
   bool moves_nothing = false;
 
-  RequestCore() = default;
+  RequestCore(std::shared_ptr<AgentCore> its_core, Peer its_peer)
+      : core(std::move(its_core)), peer(std::move(its_peer)), notice(core->sender(), peer, Clock::steady()) {}
   ~RequestCore();
   /// True: in progress. Waits for a moment where the notification finds no room.
   Result<bool> post(const OptArgs* opt);
@@ -46,22 +45,17 @@ struct RequestCore {
   bool is_released() const { return released.load(std::memory_order_acquire) || core->is_closed(); }
   /// Also tells there of `finished`, as `tag` or 0.
   void mirror_finished(std::atomic<std::uint64_t>* word, std::uint64_t tag);
-  /// For AgentCore::advance: looks, unless somebody else is about to.
-  void try_look();
+  void try_look() override;
 
   /// The transfer of the last post ended well and all about it is written down: looking at it needs no lock.
   std::atomic<bool> finished{false};
   std::atomic<bool> released{false};
   mutable std::mutex mutex;  ///< Over what follows, and over setting what stands before.
-  std::optional<std::string> notif;
-  std::optional<LongNotification> body;  ///< Of `notif`, where it does not go in one.
+  RequestNotice notice;
   std::optional<Transfer> transfer;
   bool posted = false;
-  bool waiting = false;   ///< Posted, but a bound was reached: submitted again when looked at, until `waits_until`.
-  bool is_apart = false;  ///< The transfer carries no notification: `notif` is told when the data is there.
-  bool is_told = false;   ///< It was.
+  bool waiting = false;  ///< Posted, but a bound was reached: submitted again when looked at, until `waits_until`.
   Instant waits_until;
-  Instant room_until;    ///< Until then `notif` waits for room.
   Status refused;        ///< Why the last post failed, where its transfer does not tell.
   bool counted = false;  ///< The telemetry's duration is final.
   XferTelemetry times;
@@ -78,11 +72,9 @@ struct RequestCore {
   bool is_over() const;
   Result<bool> fail(const Status& status);
 
-  // request_notify.cc
+  bool is_moving() const { return transfer && !transfer->done(); }
   void end_notice();
   Result<std::string> carried();
-  void tell_later();
-  void found_room();
   Result<bool> tell_now();
   /// How much of the notification is sent, while there is some that could be.
   std::optional<std::size_t> sending() const;

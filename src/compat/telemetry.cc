@@ -24,7 +24,7 @@ constexpr std::string_view kMetrics = "NIXL_TELEMETRY_ENABLED_METRICS";
 constexpr std::string_view kBuckets = "NIXL_TELEMETRY_HISTOGRAM_BUCKETS_US";
 constexpr std::size_t kBoundsMax = 256;
 
-std::string_view value_of(const ConfigSources::Texts& environment, std::string_view variable) {
+std::string_view trimmed_value_of(const ConfigSources::Texts& environment, std::string_view variable) {
   const auto found = environment.find(variable);
   return found == environment.end() ? std::string_view() : base::trim(found->second);
 }
@@ -77,9 +77,9 @@ std::string host_label() {
 
 /// "NIXL_ERR_BACKEND" is "backend", as NIXL's label `status` has it.
 std::string status_of(NixlCode code) {
-  constexpr std::string_view kPrefix = "NIXL_ERR_";
+  constexpr std::string_view kErrors = "NIXL_ERR_";
   const std::string_view name = to_string(code);
-  return base::to_lower(name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name);
+  return base::to_lower(name.starts_with(kErrors) ? name.substr(kErrors.size()) : name);
 }
 
 constexpr std::array kErrors = {NixlCode::kNotPosted,        NixlCode::kInvalidParam, NixlCode::kBackend,
@@ -92,7 +92,7 @@ constexpr std::array kErrors = {NixlCode::kNotPosted,        NixlCode::kInvalidP
 Result<TelemetryExport> telemetry_export(const ConfigSources::Texts& environment) {
   TelemetryExport what;
   if (!telemetry_wanted(environment, false)) return what;
-  const std::string_view exporter = value_of(environment, kExporter);
+  const std::string_view exporter = trimmed_value_of(environment, kExporter);
   const std::string name = base::to_lower(exporter);
   if (name.empty() || name == "nop") return what;
   if (name != "prometheus") {
@@ -102,15 +102,15 @@ Result<TelemetryExport> telemetry_export(const ConfigSources::Texts& environment
             "set it to prometheus, or to NOP; for several processes of a host HAWSER_METRICS=0.0.0.0:9400-9463 gives "
             "each a port of its own");
   }
-  const std::string_view port = value_of(environment, kPort);
+  const std::string_view port = trimmed_value_of(environment, kPort);
   constexpr std::uint16_t kUsualPort = 9090;
   const Result<std::uint16_t> number = port.empty() ? Result<std::uint16_t>(kUsualPort) : base::parse_port(port);
   if (!number) {
     return refusal(NixlCode::kInvalidParam, base::format("{}={}", kPort, port), "is no port", number.error());
   }
-  what.listen = base::format("{}:{}", is_yes(value_of(environment, kLocal)) ? "127.0.0.1" : "0.0.0.0", *number);
-  what.enabled = words_of(value_of(environment, kMetrics));
-  HAWSER_TRY_ASSIGN(what.bounds_us, bounds_of(value_of(environment, kBuckets)));
+  what.listen = base::format("{}:{}", is_yes(trimmed_value_of(environment, kLocal)) ? "127.0.0.1" : "0.0.0.0", *number);
+  what.enabled = words_of(trimmed_value_of(environment, kMetrics));
+  HAWSER_TRY_ASSIGN(what.bounds_us, bounds_of(trimmed_value_of(environment, kBuckets)));
   return what;
 }
 

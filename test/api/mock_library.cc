@@ -10,8 +10,8 @@
 #include "agent/default_backends.h"
 #include "backend/loopback/factory.h"
 #include "backend/tcp/factory.h"
-#include "backend/verbs/gpu_driver_fake.h"
-#include "backend/verbs/mock_backend.h"
+#include "backend/verbs/gpu/gpu_driver_fake.h"
+#include "backend/verbs/mock/mock_backend.h"
 
 namespace {
 

@@ -22,7 +22,7 @@
 #include "backend/verbs/factory.h"
 #endif
 #ifdef HAWSER_WITH_VERBS_MOCK
-#include "backend/verbs/mock_backend.h"
+#include "backend/verbs/mock/mock_backend.h"
 #include "base/mutex.h"
 #endif
 #ifdef HAWSER_WITH_LOOPBACK

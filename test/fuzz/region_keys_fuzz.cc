@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "backend/verbs/region_keys.h"
+#include "backend/verbs/memory/region_keys.h"
 #include "base/bytes.h"
 #include "base/check.h"
 

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "backend/plugin.h"
+#include "backend/plugin/plugin.h"
 #include "base/test_folder.h"
 
 namespace hawser {

@@ -9,7 +9,7 @@
 
 #include <hawser/rdma.h>
 
-#include "backend/verbs/gpu_driver_fake.h"
+#include "backend/verbs/gpu/gpu_driver_fake.h"
 #include "mock_agents.h"
 
 namespace hawser::mock_agents {

@@ -19,8 +19,8 @@
 #include "backend/backend.h"
 #include "backend/tcp/factory.h"
 #include "backend/verbs/backend.h"
-#include "backend/verbs/device.h"
-#include "backend/verbs/libibverbs.h"
+#include "backend/verbs/devices/device.h"
+#include "backend/verbs/library/libibverbs.h"
 #include "base/mutex.h"
 #include "base/try.h"
 

@@ -16,7 +16,7 @@
 #include "../must.h"
 #include "agent/open.h"
 #include "backend/loopback/factory.h"
-#include "backend/verbs/mock_backend.h"
+#include "backend/verbs/mock/mock_backend.h"
 #include "base/mutex.h"
 
 namespace hawser::mock_agents {

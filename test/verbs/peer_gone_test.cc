@@ -1,6 +1,6 @@
 // The peer's process is killed or stopped while this agent mends a queue pair, on real devices: run in the virtual
 // machine of tools/rdma-vm, where rxe0 and rxe1 are the two ends of one cable. The same with either end and in virtual
-// time is in src/backend/verbs/peer_gone_test.cc.
+// time is in src/backend/verbs/path/peer_gone_test.cc.
 
 #include <sys/types.h>
 

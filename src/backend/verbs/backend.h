@@ -11,8 +11,8 @@
 
 #include "backend/backend.h"
 #include "backend/tcp/factory.h"
-#include "backend/verbs/device_search.h"
-#include "backend/verbs/nic.h"
+#include "backend/verbs/devices/device_search.h"
+#include "backend/verbs/devices/nic.h"
 #include "backend/verbs/options.h"
 
 namespace hawser::backend::verbs {

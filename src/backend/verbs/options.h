@@ -14,7 +14,7 @@
 #include <hawser/status.h>
 #include <hawser/time.h>
 
-#include "backend/verbs/verbs.h"
+#include "backend/verbs/library/verbs.h"
 
 namespace hawser::backend::verbs {
 

@@ -1,7 +1,8 @@
 #include "backend/verbs/port.h"
 
 #include <algorithm>
-#include <cerrno>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "base/fd.h"
@@ -14,8 +15,6 @@ namespace {
 
 constexpr int kCompletionsAtOnce = 64;
 constexpr int kPollRounds = 4;  ///< Per device and turn.
-
-std::uint64_t number_key(std::uint32_t lane, std::uint32_t number) { return std::uint64_t{lane} << 32 | number; }
 
 /// Messages need their receives more.
 std::uint32_t immediates_that_fit(const Nic& nic, const QueuePairOptions& pair) {
@@ -36,6 +35,7 @@ VerbsPort::VerbsPort(const Context& context, const VerbsOptions& options, PortPa
               .events = events_,
               .host = parts_.host,
               .rng = context_.rng.fork()},
+      async_(lanes_, context_.log, *this),
       search_(std::move(parts_.reopening), parts_.regions, queue_depth(), context_.rng.fork()) {}
 
 VerbsPort::~VerbsPort() = default;
@@ -105,13 +105,8 @@ void VerbsPort::release_path(Path* path) {
   (*found)->go_down(Status(Code::kDisconnected, "this agent dropped the path").with_scope(Scope::kPath));
   drop_control(**found);
   events_.forget(path);
-  forget_numbers(found->get());
+  by_number_.forget(found->get());
   paths_.erase(found);
-}
-
-void VerbsPort::forget_numbers(const VerbsPath* path) {
-  std::erase_if(by_number_, [path](const auto& each) { return each.second == path; });
-  if (last_path_ == path) last_path_ = nullptr;
 }
 
 /// Inbound paths that ended before the agent heard of them.
@@ -120,7 +115,7 @@ void VerbsPort::bury() {
     if (!path->is_down()) return false;
     drop_control(*path);
     if (path->is_known()) return false;
-    forget_numbers(path.get());
+    by_number_.forget(path.get());
     return true;
   });
 }
@@ -136,7 +131,7 @@ std::size_t VerbsPort::turn(Instant now, const TurnBudget& budget) {
   control_has_news_ = control_has_news_ || control > 0;
   std::size_t work = control;
   if (!paths_.empty()) work += poll_completions(now);
-  if (slept_ || now >= async_at_) work += poll_async(now);
+  if (slept_ || now >= async_.next_poll()) work += async_.poll(now);
   slept_ = false;
   if (now >= search_.next_look()) work += look_for_devices(now);
   if (shared_.attention || now >= next_due_) work += turn_paths(now);
@@ -145,7 +140,7 @@ std::size_t VerbsPort::turn(Instant now, const TurnBudget& budget) {
 
 bool VerbsPort::has_news(Instant now) {
   const bool has_work = slept_ || shared_.attention || control_has_news_ || !events_.empty() || stash_at_ != stash_end_;
-  if (has_work || now >= std::min({next_due_, async_at_, search_.next_look()})) return true;
+  if (has_work || now >= std::min({next_due_, async_.next_poll(), search_.next_look()})) return true;
   return (!paths_.empty() && poll_completions(now) > 0) || parts_.control->has_news(now);
 }
 
@@ -166,22 +161,6 @@ std::size_t VerbsPort::turn_paths(Instant now) {
   return work;
 }
 
-VerbsPath* VerbsPort::path_of(std::uint32_t lane, std::uint32_t number) {
-  const std::uint64_t key = number_key(lane, number);
-  if (key == last_number_ && last_path_ != nullptr && last_path_->has_number(lane, number)) return last_path_;
-  last_number_ = key;
-  last_path_ = nullptr;
-  const auto known = by_number_.find(key);
-  if (known != by_number_.end() && known->second->has_number(lane, number)) return last_path_ = known->second;
-  if (known != by_number_.end()) by_number_.erase(known);
-  for (const auto& path : paths_) {
-    if (!path->has_number(lane, number)) continue;
-    by_number_[key] = path.get();
-    return last_path_ = path.get();
-  }
-  return nullptr;
-}
-
 std::size_t VerbsPort::poll_completions(Instant now) {
   std::array<ibv_wc, kCompletionsAtOnce> completions;
   std::size_t work = 0;
@@ -199,7 +178,7 @@ std::size_t VerbsPort::poll_completions(Instant now) {
       }
       for (int i = 0; i < count; ++i) {
         const ibv_wc& completion = completions[static_cast<std::size_t>(i)];
-        VerbsPath* path = path_of(lane, completion.qp_num);
+        VerbsPath* path = by_number_.find(lane, completion.qp_num, paths_);
         if (path == nullptr) continue;
         path->on_completion(lane, completion, now);
         if (path->has_work()) shared_.attention = true;  // There is room for what waits.
@@ -214,6 +193,12 @@ std::size_t VerbsPort::poll_completions(Instant now) {
 void VerbsPort::on_lane_fault(std::uint32_t lane, const Status& why, Instant now) {
   ++lanes_[lane]->faults;
   for (const auto& path : paths_) path->on_lane_fault(lane, why, now);
+}
+
+bool VerbsPort::on_address_change(std::uint32_t lane, const Status& why, Instant now) {
+  bool any = false;
+  for (const auto& path : paths_) any = path->on_address_change(lane, why, now) || any;
+  return any;
 }
 
 bool VerbsPort::translate(PortEvent& event, PortEvent& out) {
@@ -340,5 +325,44 @@ std::vector<DeviceCounters> VerbsPort::devices() const {
 void VerbsPort::begin_close(Instant now) { parts_.control->begin_close(now); }
 
 bool VerbsPort::idle() const { return parts_.control->idle(); }
+
+void VerbsPort::on_deaf(std::uint32_t device, Instant now) {
+  std::vector<std::uint8_t> ports;
+  for (const auto& lane : lanes_) {
+    if (lane->device == device && !lane->is_gone) ports.push_back(lane->nic->port.number);
+  }
+  if (ports.empty()) return;  // Another one has its place.
+  const std::string& name = lanes_[device]->nic->device.name;
+  if (lanes_.size() + ports.size() > wire::kPortsMax) {
+    HAWSER_LOG(context_.log, kWarn, "verbs: {} came back too often to be used once more by this agent", name);
+    return;
+  }
+  search_.miss(device, name, std::move(ports), now);
+}
+
+std::size_t VerbsPort::look_for_devices(Instant now) {
+  std::size_t count = 0;
+  while (std::optional<DeviceSearch::Found> found = search_.look(now)) {
+    const std::string name = found->nics.front()->describe();
+    const Status taken = take_back(*found);
+    HAWSER_LOG(context_.log, kWarn, "verbs: {} is there again{}{}", name, taken.ok() ? "" : ": ",
+               taken.ok() ? "" : taken.to_string());
+    ++count;
+  }
+  return count;
+}
+
+/// Behind all others, with keys of their own: peers that know the old ones only do without. Paths that are there keep
+/// to the ports that they agreed on.
+Status VerbsPort::take_back(DeviceSearch::Found& found) {
+  for (const auto& lane : lanes_) lane->is_gone = lane->is_gone || lane->device == found.device;
+  Status first = std::move(found.unregistered);
+  for (std::size_t i = 0; i < found.nics.size(); ++i) {
+    parts_.nics.push_back(found.nics[i]);
+    if (Status added = add_lane(found.nics[i], std::move(found.queues[i])); first.ok()) first = std::move(added);
+  }
+  events_.regions_changed();
+  return first;
+}
 
 }  // namespace hawser::backend::verbs

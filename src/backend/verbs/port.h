@@ -12,9 +12,11 @@
 #include "backend/backend.h"
 #include "backend/stream/events.h"
 #include "backend/stream/port.h"
-#include "backend/verbs/device_search.h"
-#include "backend/verbs/path.h"
-#include "backend/verbs/regions.h"
+#include "backend/verbs/devices/device_search.h"
+#include "backend/verbs/devices/lane_events.h"
+#include "backend/verbs/memory/regions.h"
+#include "backend/verbs/path/number_cache.h"
+#include "backend/verbs/path/path.h"
 
 namespace hawser::backend::verbs {
 
@@ -28,7 +30,7 @@ struct PortParts {
   std::uint64_t host = 0;  ///< What peers are told as this host's name; 0: nothing.
 };
 
-class VerbsPort final : public Port {
+class VerbsPort final : public Port, private LaneUser {
  public:
   static Result<std::unique_ptr<VerbsPort>> open(const Context& context, const VerbsOptions& options, PortParts parts);
   ~VerbsPort() override;
@@ -55,21 +57,15 @@ class VerbsPort final : public Port {
     return options_.pair.send_depth + 2 * options_.pair.messages + options_.pair.immediates + 1;
   }
   std::size_t poll_completions(Instant now);
-  // port_events.cc
-  std::size_t poll_async(Instant now);
-  void on_async(std::uint32_t device, const ibv_async_event& event, Instant now);
-  void on_port_event(std::uint32_t lane, ibv_event_type type, Instant now);
-  void on_device_fault(std::uint32_t device, Code code, std::string_view what, Instant now);
-  void on_no_async(std::uint32_t device, int error, Instant now);
-  void report_fault(std::uint32_t lane, Code code, std::string_view what, Instant now);
-  void refresh_address(std::uint32_t lane, Instant now);
-  void miss_device(std::uint32_t device, Instant now);
+
+  // LaneUser.
+  void on_lane_fault(std::uint32_t lane, const Status& why, Instant now) override;
+  bool on_address_change(std::uint32_t lane, const Status& why, Instant now) override;
+  void on_deaf(std::uint32_t device, Instant now) override;
+  void on_heard(std::uint32_t device) override { search_.forget(device); }
+
   std::size_t look_for_devices(Instant now);
   Status take_back(DeviceSearch::Found& found);
-
-  void on_lane_fault(std::uint32_t lane, const Status& why, Instant now);
-  VerbsPath* path_of(std::uint32_t lane, std::uint32_t number);
-  void forget_numbers(const VerbsPath* path);
   /// Takes the next event of the control port; true when `out` was filled.
   bool translate(PortEvent& event, PortEvent& out);
   void drop_control(VerbsPath& path);
@@ -83,17 +79,15 @@ class VerbsPort final : public Port {
   std::vector<std::unique_ptr<NicLane>> lanes_;
   stream::EventQueue events_;
   PortShared shared_;
+  LaneEvents async_;
   DeviceSearch search_;
   std::vector<std::unique_ptr<VerbsPath>> paths_;
   std::unordered_map<const Path*, VerbsPath*> by_control_;
-  std::unordered_map<std::uint64_t, VerbsPath*> by_number_;  ///< Lane and number of a queue pair; checked when used.
-  std::uint64_t last_number_ = 0;                            ///< What was looked for last, and
-  VerbsPath* last_path_ = nullptr;                           ///< found: checked, too.
-  bool control_has_news_ = false;                            ///< Events that its last turn told of may be left.
+  NumberCache<VerbsPath> by_number_;
+  bool control_has_news_ = false;    ///< Events that its last turn told of may be left.
   std::array<PortEvent, 16> stash_;  ///< Events of the control port that were taken and not told yet.
   std::size_t stash_at_ = 0, stash_end_ = 0;
   Instant now_ = Instant::min();  ///< Of the last turn: events are taken in between.
-  Instant async_at_ = Instant::min();
   Instant next_due_ = Instant::max();
   bool slept_ = true;
 };

@@ -1,7 +1,7 @@
 // What a device tells of itself: which of its ports an event concerns, addresses that change, failures of the device
 // and of its queues; and that ports of one device share what is made on it.
 
-#include "backend/verbs/mock_objects.h"
+#include "backend/verbs/mock/mock_objects.h"
 #include "backend/verbs/port_test_pair.h"
 
 namespace hawser::backend::verbs {

@@ -9,7 +9,7 @@
 #include <memory>
 #include <numeric>
 
-#include "backend/verbs/device_test_tree.h"
+#include "backend/verbs/devices/device_test_tree.h"
 #include "backend/verbs/port_test_pair.h"
 
 namespace hawser::backend::verbs {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/verbs/device_test_tree.h"
+#include "backend/verbs/devices/device_test_tree.h"
 #include "backend/verbs/port_test_pair.h"
 
 namespace hawser::backend::verbs {

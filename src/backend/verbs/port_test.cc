@@ -7,8 +7,8 @@
 #include <malloc.h>
 #include <sys/mman.h>
 
+#include "backend/verbs/memory/region_keys.h"
 #include "backend/verbs/port_test_pair.h"
-#include "backend/verbs/region_keys.h"
 
 namespace hawser::backend::verbs {
 namespace {

@@ -16,9 +16,9 @@
 
 #include "backend/stream/memory_network.h"
 #include "backend/verbs/backend.h"
-#include "backend/verbs/gpu_driver_fake.h"
-#include "backend/verbs/mock_backend.h"
-#include "backend/verbs/mock_fabric.h"
+#include "backend/verbs/gpu/gpu_driver_fake.h"
+#include "backend/verbs/mock/mock_backend.h"
+#include "backend/verbs/mock/mock_fabric.h"
 #include "backend/verbs/port.h"
 
 namespace hawser::backend::verbs {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "backend/verbs/raw_loop.h"
+#include "backend/verbs/queues/raw_loop.h"
 #include "cli/bench/catalog.h"
 #include "cli/bench/flow.h"
 #include "cli/bench/pong.h"

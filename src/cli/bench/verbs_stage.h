@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "backend/verbs/raw_loop.h"
+#include "backend/verbs/queues/raw_loop.h"
 #include "cli/bench/flow.h"
 #include "cli/bench/stage.h"
 

@@ -326,6 +326,22 @@ def test_ranks_find_one_another_in_a_store():
         World.open(2, 0, store=object(), timeout=0.1)
 
 
+def test_a_forked_child_waits_for_nothing():
+    a, b = World.local(2)
+    waits = a.irecv(source=1, tag=5)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        try:
+            waits.wait()
+        except hawser.InvalidError:
+            os._exit(7)
+        os._exit(8)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    b.send(b"here", 0, tag=5)
+    assert waits.wait(10).data == b"here"
+
+
 def test_wrong_calls_say_so():
     a, b = World.local(2)
     with pytest.raises(hawser.InvalidError, match="no op 'mean'"):

@@ -105,9 +105,13 @@ class PythonHandler {
   PyObject* function_;
 };
 
+void check_not_forked(const WorldState& state) {
+  if (state.forks != Exit::of_module().forks()) raise_invalid("World: it was opened by the parent of this process");
+}
+
 World& world_of(const WorldHandle& self) {
   WorldState& state = *self.state;
-  if (state.forks != Exit::of_module().forks()) raise_invalid("World: it was opened by the parent of this process");
+  check_not_forked(state);
   state.look_after();
   return state.world;
 }
@@ -447,6 +451,7 @@ nb::object result_of(const RequestHandle& self) {
 
 nb::object wait(RequestHandle& self, nb::handle timeout) {
   Request& request = self.flight.request;
+  if (!request.done()) check_not_forked(*self.world);
   const std::optional<bool> over =
       wait_in_slices(duration_of(timeout, "timeout", Duration::max()), [&](Duration slice) {
         if (!request.done()) (void)request.wait(slice);

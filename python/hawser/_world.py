@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import functools
 import os
+import time
 import weakref
-from typing import Any, AsyncIterator, Generator, NamedTuple, Optional, Sequence
+from typing import Any, AsyncIterator, Callable, Generator, NamedTuple, Optional, Sequence, TypeVar
 
 from . import _codec, _hawser
-from .errors import Error, RemoteError, TimedOutError
+from .errors import Error, InvalidError, RemoteError, TimedOutError
 
 ANY = None  # Any source, any tag.
+T = TypeVar("T")
 
 
 _worlds: weakref.WeakSet[_hawser.World] = weakref.WeakSet()
@@ -24,6 +26,23 @@ class Received(NamedTuple):
     tag: int
     bytes: int
     data: Any  # The array that was given; without one the bytes themselves. None of a probe.
+
+
+# Seconds. Who awaits a request looks at each turn of the loop at first, and then less and less often.
+_EAGER, _PAUSE_FIRST, _PAUSE_LAST = 200e-6, 50e-6, 2e-3
+
+
+async def _finished(request: _hawser.Request, result: Callable[[], T]) -> T:
+    """
+    Looks, without a thread: one that waited could not be cancelled, and the loop's executor has few of them. A task that is
+    cancelled leaves the request as it is.
+    """
+    eager_until, pause = time.monotonic() + _EAGER, 0.0
+    while not request._look():
+        if time.monotonic() >= eager_until:
+            pause = min(max(2 * pause, _PAUSE_FIRST), _PAUSE_LAST)
+        await asyncio.sleep(pause)
+    return result()
 
 
 class Call:
@@ -52,7 +71,7 @@ class Call:
         self._request.cancel()
 
     def __await__(self) -> Generator[Any, None, Any]:
-        return asyncio.get_running_loop().run_in_executor(None, self.wait).__await__()
+        return _finished(self._request, self.wait).__await__()
 
 
 def _icall(self: _hawser.World, dest: int, name: str, *args: Any, timeout: Any = None, pickled: bool = False) -> Call:
@@ -64,6 +83,9 @@ def _call(self: _hawser.World, dest: int, name: str, *args: Any, timeout: Any = 
 
 
 def _register(self: _hawser.World, name: str, fn: Any, *, with_source: bool = False, pickled: bool = False) -> None:
+    if not callable(fn):
+        raise InvalidError(f"register: an object of type {type(fn).__name__} cannot be called")
+
     def answer(source: int, arguments: bytes) -> bytes:
         try:
             args = _codec.decode(arguments, pickled)
@@ -84,7 +106,7 @@ def _wait(self: _hawser.Request, timeout: Any = None) -> Optional[Received]:
 
 
 def _await(self: _hawser.Request) -> Generator[Any, None, Optional[Received]]:
-    return asyncio.get_running_loop().run_in_executor(None, self.wait).__await__()
+    return _finished(self, self.wait).__await__()
 
 
 def _recv(self: _hawser.World, x: Any = None, source: Optional[int] = ANY, tag: Optional[int] = ANY,
@@ -262,6 +284,10 @@ def _shrink(self: _hawser.World, without: Sequence[int] = (), *, timeout: Any = 
 _RECOVERY_LOOK, _RECOVERY_TURN = 0.02, 0.001
 
 
+# The same for failures.
+_FAILURE_LOOK, _FAILURE_TURN = 0.02, 1e-6
+
+
 class Recovered(NamedTuple):
     """The runtime has shrunk a world after a failure."""
 
@@ -296,8 +322,10 @@ async def _recoveries(self: _hawser.World) -> AsyncIterator[Recovered]:
 async def _failures(self: _hawser.World) -> AsyncIterator[int]:
     known = 0
     while True:
-        wait = functools.partial(self._failures, known, 1.0)
-        for rank in await asyncio.get_running_loop().run_in_executor(None, wait):
+        found = self._failures(known, _FAILURE_TURN)
+        if not found:
+            await asyncio.sleep(_FAILURE_LOOK)
+        for rank in found:
             known += 1
             yield rank
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import os
+import threading
 import time
 import weakref
 from typing import Any, AsyncIterator, Callable, Generator, NamedTuple, Optional, Sequence, TypeVar
@@ -43,6 +44,39 @@ async def _finished(request: _hawser.Request, result: Callable[[], T]) -> T:
             pause = min(max(2 * pause, _PAUSE_FIRST), _PAUSE_LAST)
         await asyncio.sleep(pause)
     return result()
+
+
+def _ended_by_ctrl_c(call: Callable[[], T]) -> T:
+    """
+    For a call of the library that waits for other ranks and cannot be ended from outside: where this thread takes Ctrl-C
+    another one makes it. After Ctrl-C that one goes on until the call ends.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return call()
+    done = threading.Event()
+    made: list[T] = []
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            made.append(call())
+        except BaseException as error:  # It is raised where the call was made.
+            raised.append(error)
+        finally:
+            done.set()
+
+    try:
+        threading.Thread(target=run, name="hawser-call", daemon=True).start()
+    except RuntimeError:  # The interpreter ends, and starts none.
+        return call()
+    done.wait()
+    if raised:
+        error = raised.pop()
+        try:
+            raise error
+        finally:
+            del error  # It refers to this frame.
+    return made.pop()
 
 
 class Call:
@@ -258,12 +292,24 @@ def _open(size: Optional[int] = None, rank: Optional[int] = None, directory: Any
     `cost_model` (HAWSER_COST_MODEL) is a file of `hawser bench coll --tune`, by which the algorithms of collectives are
     chosen; the ranks tell one another, so one that has it is enough.
     """
-    made = _hawser.World._open(size, rank, directory, name=name, backends=backends, driven=driven, timeout=timeout,
-                               store=store, seed=seed, token_file=token_file,
-                               topology=None if topology is None else _topology_text(topology), quorum=quorum,
-                               recovery=recovery, cost_model=None if cost_model is None else os.fspath(cost_model))
+    made = _ended_by_ctrl_c(lambda: _hawser.World._open(
+        size, rank, directory, name=name, backends=backends, driven=driven, timeout=timeout, store=store, seed=seed,
+        token_file=token_file, topology=None if topology is None else _topology_text(topology), quorum=quorum,
+        recovery=recovery, cost_model=None if cost_model is None else os.fspath(cost_model)))
     _worlds.add(made)
     return made
+
+
+def _split(self: _hawser.World, color: Optional[int], key: int = 0) -> Optional[_hawser.World]:
+    return _ended_by_ctrl_c(lambda: self._split(color, key))
+
+
+def _shutdown(self: _hawser.World, timeout: Any = None) -> None:
+    _ended_by_ctrl_c(lambda: self._shutdown(timeout))
+
+
+def _leave(self: _hawser.World, timeout: Any = None) -> None:
+    _ended_by_ctrl_c(lambda: self._leave(timeout))
 
 
 def _agree(self: _hawser.World, flag: bool = True, *, timeout: Any = None) -> bool:
@@ -365,6 +411,7 @@ def attach() -> None:
                                    doc="What was left out so far, as floats: numpy.asarray(c.residual).")
     world.reduce, world.broadcast = _reduce, _broadcast
     world.register, world.call, world.icall = _register, _call, _icall
+    world.split, world.shutdown, world.leave = _split, _shutdown, _leave
     world.agree, world.shrink, world.failures = _agree, _shrink, _failures
     world.recovered, world.recoveries = _recovered, _recoveries
     for name, begin in list(globals().items()):

@@ -387,6 +387,26 @@ def test_requests_are_awaited_and_dropped():
     assert (x == 2).all()
 
 
+@pytest.mark.parametrize("call", ["worlds[0].shutdown(60)", "worlds[0].split(0)",
+                                  "World.open(2, 0, hawser.file_directory(folder), timeout=60)"])
+def test_ctrl_c_ends_what_waits_for_other_ranks(tmp_path, call):
+    code = f"""
+import os, signal, threading, hawser
+from hawser import World
+signal.signal(signal.SIGINT, signal.default_int_handler)
+folder = {str(tmp_path)!r}
+worlds = World.local(2)
+threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    {call}
+except KeyboardInterrupt:
+    raise SystemExit(7)
+"""
+    begun = time.monotonic()
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 7
+    assert time.monotonic() - begun < 30
+
+
 def test_a_timeout_of_zero_only_looks():
     a, b = World.local(2)
     for timeout in (0, 0.0, 1e-15, datetime.timedelta(0)):
@@ -663,7 +683,7 @@ def die_together(rank, folder, results):
 
 
 def test_who_does_not_come_is_named(tmp_path):
-    with pytest.raises(hawser.Error, match="these did not come: 1, 2"):
+    with pytest.raises(hawser.TimedOutError, match="these did not come: 1, 2.*'world.[12]' did not appear"):
         World.open(3, 0, hawser.file_directory(str(tmp_path)), timeout=0.5)
 
 

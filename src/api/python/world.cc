@@ -881,28 +881,24 @@ void bind_worlds(nb::module_& module) {
           "has_direct_peer",
           [](const WorldHandle& self, std::uint32_t rank) { return self.state->world.has_direct_peer(rank); },
           nb::arg("rank"), "Whether the rank is a neighbour in the world's topology.")
-      .def("split", &split, nb::keep_alive<0, 1>(), nb::arg("color").none(), nb::arg("key") = 0,
-           "All ranks call it. Those of one color are a world, in the order of their keys, then of their ranks; "
-           "without a "
-           "color None.")
+      .def("_split", &split, nb::keep_alive<0, 1>(), nb::arg("color").none(), nb::arg("key") = 0,
+           "As split, but Ctrl-C does not end it.")
       .def("duplicate", &duplicate, nb::keep_alive<0, 1>(),
            "These ranks once more, with messages and collectives of their own.")
       .def("group", &group, nb::keep_alive<0, 1>(), nb::arg("ranks"),
            "These ranks in this order; each of them calls it, and nobody else.")
       .def("root_rank", &root_rank, nb::arg("rank"), "What a rank of this group is in the world that was opened.")
       .def(
-          "shutdown", [](const WorldHandle& self, nb::handle timeout) { close(self, timeout, true); },
-          nb::arg("timeout") = nb::none(), "Leaves once all ranks have called it.")
+          "_shutdown", [](const WorldHandle& self, nb::handle timeout) { close(self, timeout, true); },
+          nb::arg("timeout") = nb::none(), "As shutdown, but Ctrl-C does not end it.")
       .def(
-          "leave",
+          "_leave",
           [](const WorldHandle& self, nb::handle timeout) {
             const Duration patience = duration_of(timeout, "timeout", std::chrono::seconds(30));
             if (std::exchange(self.state->closed, true)) return;
             check(outside([&] { return self.state->world.leave(patience); }));
           },
-          nb::arg("timeout") = nb::none(),
-          "Leaves without waiting for the others' calls, once they have what this rank sent. They do not take it for "
-          "failed.")
+          nb::arg("timeout") = nb::none(), "As leave, but Ctrl-C does not end it.")
       .def(
           "close", [](const WorldHandle& self, nb::handle timeout) { close(self, timeout, false); },
           nb::arg("timeout") = nb::none(), "Leaves at once. To the others this rank has failed.");

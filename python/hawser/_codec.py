@@ -56,6 +56,8 @@ class _Writer:
             self.sized(b"I", value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True))
 
     def array(self, value: Any) -> None:
+        if isinstance(value, _numpy().ma.MaskedArray):
+            raise _invalid("call: a masked array cannot be sent", "send its data and its mask")
         array = _numpy().ascontiguousarray(value)
         if array.dtype.kind not in _KINDS:
             raise _invalid(f"call: an array of {array.dtype} cannot be sent")

@@ -327,6 +327,8 @@ class Request:
 
     def _wait(self, timeout: Seconds = None) -> tuple[int, int, int, bytes] | None: ...
 
+    def _look(self) -> bool: ...
+
     def __await__(self) -> Generator[Any, None, Received | None]: ...
 
 class Compressor:
@@ -540,6 +542,8 @@ class World:
         color None.
         """
 
+    def _split(self, color: int | None, key: int = 0) -> World | None: ...
+
     def duplicate(self) -> World:
         """These ranks once more, with messages and collectives of their own."""
 
@@ -560,6 +564,10 @@ class World:
         Leaves without waiting for the others' calls, once they have what this rank sent. They do not take it for
         failed.
         """
+
+    def _shutdown(self, timeout: Seconds = None) -> None: ...
+
+    def _leave(self, timeout: Seconds = None) -> None: ...
 
     def close(self, timeout: Seconds = None) -> None:
         """Leaves at once. To the others this rank has failed."""

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import functools
 import os
+import threading
+import time
 import weakref
-from typing import Any, AsyncIterator, Generator, NamedTuple, Optional, Sequence
+from typing import Any, AsyncIterator, Callable, Generator, NamedTuple, Optional, Sequence, TypeVar
 
 from . import _codec, _hawser
-from .errors import Error, RemoteError, TimedOutError
+from .errors import Error, InvalidError, RemoteError, TimedOutError
 
 ANY = None  # Any source, any tag.
+T = TypeVar("T")
 
 
 _worlds: weakref.WeakSet[_hawser.World] = weakref.WeakSet()
@@ -24,6 +27,56 @@ class Received(NamedTuple):
     tag: int
     bytes: int
     data: Any  # The array that was given; without one the bytes themselves. None of a probe.
+
+
+# Seconds. Who awaits a request looks at each turn of the loop at first, and then less and less often.
+_EAGER, _PAUSE_FIRST, _PAUSE_LAST = 200e-6, 50e-6, 2e-3
+
+
+async def _finished(request: _hawser.Request, result: Callable[[], T]) -> T:
+    """
+    Looks, without a thread: one that waited could not be cancelled, and the loop's executor has few of them. A task that is
+    cancelled leaves the request as it is.
+    """
+    eager_until, pause = time.monotonic() + _EAGER, 0.0
+    while not request._look():
+        if time.monotonic() >= eager_until:
+            pause = min(max(2 * pause, _PAUSE_FIRST), _PAUSE_LAST)
+        await asyncio.sleep(pause)
+    return result()
+
+
+def _ended_by_ctrl_c(call: Callable[[], T]) -> T:
+    """
+    For a call of the library that waits for other ranks and cannot be ended from outside: where this thread takes Ctrl-C
+    another one makes it. After Ctrl-C that one goes on until the call ends.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return call()
+    done = threading.Event()
+    made: list[T] = []
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            made.append(call())
+        except BaseException as error:  # It is raised where the call was made.
+            raised.append(error)
+        finally:
+            done.set()
+
+    try:
+        threading.Thread(target=run, name="hawser-call", daemon=True).start()
+    except RuntimeError:  # The interpreter ends, and starts none.
+        return call()
+    done.wait()
+    if raised:
+        error = raised.pop()
+        try:
+            raise error
+        finally:
+            del error  # It refers to this frame.
+    return made.pop()
 
 
 class Call:
@@ -52,7 +105,7 @@ class Call:
         self._request.cancel()
 
     def __await__(self) -> Generator[Any, None, Any]:
-        return asyncio.get_running_loop().run_in_executor(None, self.wait).__await__()
+        return _finished(self._request, self.wait).__await__()
 
 
 def _icall(self: _hawser.World, dest: int, name: str, *args: Any, timeout: Any = None, pickled: bool = False) -> Call:
@@ -64,6 +117,9 @@ def _call(self: _hawser.World, dest: int, name: str, *args: Any, timeout: Any = 
 
 
 def _register(self: _hawser.World, name: str, fn: Any, *, with_source: bool = False, pickled: bool = False) -> None:
+    if not callable(fn):
+        raise InvalidError(f"register: an object of type {type(fn).__name__} cannot be called")
+
     def answer(source: int, arguments: bytes) -> bytes:
         try:
             args = _codec.decode(arguments, pickled)
@@ -84,7 +140,7 @@ def _wait(self: _hawser.Request, timeout: Any = None) -> Optional[Received]:
 
 
 def _await(self: _hawser.Request) -> Generator[Any, None, Optional[Received]]:
-    return asyncio.get_running_loop().run_in_executor(None, self.wait).__await__()
+    return _finished(self, self.wait).__await__()
 
 
 def _recv(self: _hawser.World, x: Any = None, source: Optional[int] = ANY, tag: Optional[int] = ANY,
@@ -236,12 +292,24 @@ def _open(size: Optional[int] = None, rank: Optional[int] = None, directory: Any
     `cost_model` (HAWSER_COST_MODEL) is a file of `hawser bench coll --tune`, by which the algorithms of collectives are
     chosen; the ranks tell one another, so one that has it is enough.
     """
-    made = _hawser.World._open(size, rank, directory, name=name, backends=backends, driven=driven, timeout=timeout,
-                               store=store, seed=seed, token_file=token_file,
-                               topology=None if topology is None else _topology_text(topology), quorum=quorum,
-                               recovery=recovery, cost_model=None if cost_model is None else os.fspath(cost_model))
+    made = _ended_by_ctrl_c(lambda: _hawser.World._open(
+        size, rank, directory, name=name, backends=backends, driven=driven, timeout=timeout, store=store, seed=seed,
+        token_file=token_file, topology=None if topology is None else _topology_text(topology), quorum=quorum,
+        recovery=recovery, cost_model=None if cost_model is None else os.fspath(cost_model)))
     _worlds.add(made)
     return made
+
+
+def _split(self: _hawser.World, color: Optional[int], key: int = 0) -> Optional[_hawser.World]:
+    return _ended_by_ctrl_c(lambda: self._split(color, key))
+
+
+def _shutdown(self: _hawser.World, timeout: Any = None) -> None:
+    _ended_by_ctrl_c(lambda: self._shutdown(timeout))
+
+
+def _leave(self: _hawser.World, timeout: Any = None) -> None:
+    _ended_by_ctrl_c(lambda: self._leave(timeout))
 
 
 def _agree(self: _hawser.World, flag: bool = True, *, timeout: Any = None) -> bool:
@@ -260,6 +328,10 @@ def _shrink(self: _hawser.World, without: Sequence[int] = (), *, timeout: Any = 
 
 # Seconds: between two looks for an event, and of a look, in which a world without a driver makes progress.
 _RECOVERY_LOOK, _RECOVERY_TURN = 0.02, 0.001
+
+
+# The same for failures.
+_FAILURE_LOOK, _FAILURE_TURN = 0.02, 1e-6
 
 
 class Recovered(NamedTuple):
@@ -296,8 +368,10 @@ async def _recoveries(self: _hawser.World) -> AsyncIterator[Recovered]:
 async def _failures(self: _hawser.World) -> AsyncIterator[int]:
     known = 0
     while True:
-        wait = functools.partial(self._failures, known, 1.0)
-        for rank in await asyncio.get_running_loop().run_in_executor(None, wait):
+        found = self._failures(known, _FAILURE_TURN)
+        if not found:
+            await asyncio.sleep(_FAILURE_LOOK)
+        for rank in found:
             known += 1
             yield rank
 
@@ -337,6 +411,7 @@ def attach() -> None:
                                    doc="What was left out so far, as floats: numpy.asarray(c.residual).")
     world.reduce, world.broadcast = _reduce, _broadcast
     world.register, world.call, world.icall = _register, _call, _icall
+    world.split, world.shutdown, world.leave = _split, _shutdown, _leave
     world.agree, world.shrink, world.failures = _agree, _shrink, _failures
     world.recovered, world.recoveries = _recovered, _recoveries
     for name, begin in list(globals().items()):

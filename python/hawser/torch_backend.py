@@ -1,7 +1,8 @@
 """torch.distributed on worlds: `init_process_group("hawser")`, for tensors of the CPU.
 
-torch finds this module by the entry point `torch.distributed.backends`, so nothing has to be imported. The first group
+torch finds this module by the entry point `torch.distributed.backends`, so nothing has to be imported. The default group
 opens a world, whose ranks find one another in torch's store; other groups are groups of that world, over the same agent.
+Where the default group has another backend, each group on hawser opens a world of its own.
 Written for the interface of torch 2.15 (torch/_C/_distributed_c10d.pyi).
 """
 
@@ -12,6 +13,7 @@ import os
 import queue
 import threading
 import time
+import traceback
 from datetime import timedelta
 from typing import Any, Callable, Optional, Sequence
 
@@ -41,23 +43,52 @@ def _seconds(options: Any, otherwise: timedelta) -> float:
 
 
 class _Finisher:
-    """One thread that completes futures: of work that nobody waits for."""
+    """
+    Threads that complete futures: of work that nobody waits for. A callback of a future may wait for another future, so
+    while one thread runs callbacks, another one waits for the next work.
+    """
+
+    _SPARE = 1  # Threads that stay while others wait for work.
 
     def __init__(self) -> None:
         self._due: queue.SimpleQueue[_Work] = queue.SimpleQueue()
-        threading.Thread(target=self._run, name="hawser-futures", daemon=True).start()
+        self._lock = threading.Lock()
+        self._waiting = 0  # Threads that run no callback.
 
     def add(self, work: "_Work") -> None:
         self._due.put(work)
+        self._see_to_it()
+
+    def _see_to_it(self) -> None:
+        with self._lock:
+            if self._waiting > 0 or self._due.empty():
+                return
+            self._waiting += 1
+        threading.Thread(target=self._run, name="hawser-futures", daemon=True).start()
 
     def _run(self) -> None:
         while True:
             work = self._due.get()
+            error: Optional[BaseException] = None
             try:
                 work.wait()
-                work.future.set_result(work.outputs)
-            except BaseException as error:  # It belongs to whoever looks at the future.
-                work.future.set_exception(error)
+            except BaseException as raised:  # It belongs to whoever looks at the future.
+                error = raised
+            with self._lock:
+                self._waiting -= 1
+            self._see_to_it()
+            try:
+                if error is None:
+                    work.future.set_result(work.outputs)
+                else:
+                    work.future.set_exception(error)
+            except BaseException:  # Of a callback that has no future of its own.
+                traceback.print_exc()
+            del work, error
+            with self._lock:
+                if self._waiting > self._SPARE:
+                    return
+                self._waiting += 1
 
 
 _finisher: Optional[_Finisher] = None
@@ -146,9 +177,9 @@ def _bytes(tensor: torch.Tensor) -> torch.Tensor:
 class HawserGroup(dist.ProcessGroup):
     """One group of torch's on one world."""
 
-    def __init__(self, world: World, timeout: timedelta, is_root: bool) -> None:
+    def __init__(self, world: World, timeout: timedelta, owns_world: bool) -> None:
         super().__init__(world.rank, world.size)
-        self.world, self._timeout, self._is_root = world, timeout, is_root
+        self.world, self._timeout, self._owns_world = world, timeout, owns_world
         self._group_name = self._group_desc = ""
         self._monitored = 0  # Barriers of that kind so far.
 
@@ -402,8 +433,9 @@ class HawserGroup(dist.ProcessGroup):
 
     def shutdown(self) -> None:
         global _root
-        if self._is_root and _root is self.world:
+        if _root is self.world:
             _root = None
+        if self._owns_world:
             self.world.leave(self._timeout.total_seconds())  # The others may be in the last collective still.
         else:
             self.world.close()
@@ -423,18 +455,31 @@ def _together(works: Sequence[_Work], outputs: Any) -> _Work:
     return _Work([request for work in works for request in work._requests], outputs, finish)
 
 
+def _run_of(store: Any, rank: int) -> str:
+    """
+    What rank 0 drew for this group. A store may have served groups before: a rank that enters the n-th time looks for
+    the n-th draw.
+    """
+    key = f"hawser/run/{store.add(f'hawser/entered/{rank}', 1)}"
+    if rank == 0:
+        store.set(key, os.urandom(8).hex())
+    return str(store.get(key).decode())
+
+
 def _create(options: Any, _backend_options: Any) -> HawserGroup:
+    """
+    Ranks of a group are numbers in torch's default group, of which torch lists none. So other groups are made from the
+    world of the default group, or have worlds of their own where that one is not on hawser.
+    """
     global _root
     ranks = list(options.global_ranks_in_group)
     if _root is not None and ranks:
         return HawserGroup(_root.group(ranks), options.timeout, False)
-    store = options.store
-    if options.group_rank == 0:
-        store.set("hawser/run", os.urandom(8).hex())
-    run = store.get("hawser/run").decode()
-    world = World.open(options.group_size, options.group_rank, store=store, name=f"torch.{run}",
+    run = _run_of(options.store, options.group_rank)
+    world = World.open(options.group_size, options.group_rank, store=options.store, name=f"torch.{run}",
                        timeout=min(options.timeout, timedelta(minutes=10)))
-    _root = world
+    if not ranks:
+        _root = world
     return HawserGroup(world, options.timeout, True)
 
 

@@ -18,6 +18,7 @@
 
 #include "agent/core.h"
 #include "agent/fork_guard.h"
+#include "base/abandon.h"
 #include "base/events.h"
 #include "base/inside.h"
 #include "base/try.h"
@@ -55,7 +56,7 @@ class Worker final : public Runner {
   }
   ~Worker() {
     if (forks_ != forks_so_far()) {
-      (void)new std::thread(std::move(thread_));  // There is none in this process: joining would wait for ever.
+      base::abandon(thread_);  // There is none in this process: joining would wait for ever.
       return;
     }
     stop_.store(true, std::memory_order_release);

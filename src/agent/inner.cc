@@ -108,7 +108,10 @@ Status under_lane_lightly(const Agent& agent, std::string_view what, const std::
 }
 
 bool wait_until(const Agent& agent, const std::function<bool()>& reached, Instant deadline) {
-  return core_of(agent)->lane.wait_until(reached, deadline);
+  const std::shared_ptr<Core>& core = core_of(agent);
+  if (core->life.disowned())
+    return reached();  // Nobody makes progress in a forked child; a turn would be the parent's.
+  return core->lane.wait_until(reached, deadline);
 }
 
 std::vector<Peer> flush(const Agent& agent, Instant deadline) {
@@ -149,6 +152,8 @@ void say_driven(const Agent& agent, bool driven) {
 bool is_driven(const Agent& agent) { return core_of(agent)->lane.driven(); }
 
 Status usable(const Agent& agent, std::string_view call) { return core_of(agent)->usable(call); }
+
+Status not_forked(const Agent& agent, std::string_view call) { return core_of(agent)->not_forked(call); }
 
 bool has_notifications(const Agent& agent) { return core_of(agent)->inbox.has_notifications(); }
 

@@ -65,7 +65,8 @@ Status under_lane_lightly(const Agent& agent, std::string_view what, const std::
 /// of them to run, this thread waits for the lock.
 Status begin_in_lane(const Agent& agent, std::string_view what, const std::function<Need(Instant now)>& call,
                      const std::function<Beginning()>& later);
-/// Makes progress, or waits for the driver to, until `reached` or the deadline. See Lane::wait_until.
+/// Makes progress, or waits for the driver to, until `reached` or the deadline. See Lane::wait_until. In a forked child
+/// of the agent's process it only looks.
 bool wait_until(const Agent& agent, const std::function<bool()>& reached, Instant deadline);
 Instant now(const Agent& agent);
 /// What yields of those who wait cost: see Lane::yields.
@@ -90,6 +91,8 @@ void say_driven(const Agent& agent, bool driven);
 bool is_driven(const Agent& agent);
 /// Good: `call` may go on. The agent is neither closed nor the parent's of a forked process.
 Status usable(const Agent& agent, std::string_view call);
+/// Good: this process opened the agent. Costs one load.
+Status not_forked(const Agent& agent, std::string_view call);
 /// Agent::take_notification would give one.
 bool has_notifications(const Agent& agent);
 /// As Agent::add_region for each of them, in fewer steps. What was added before the one that is wrong (`*wrong` is its

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/abandon.h"
 #include "base/format.h"
 #include "base/try.h"
 #include "compat/clock.h"
@@ -41,9 +42,7 @@ Asks::~Asks() {
   thread_.join();
 }
 
-void Asks::disown() {
-  if (thread_.joinable()) thread_.detach();
-}
+void Asks::disown() { base::abandon(thread_); }
 
 Status Asks::add(AskJob job) {
   const base::MutexLock lock(mutex_);

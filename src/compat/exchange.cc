@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/abandon.h"
 #include "base/bytes.h"
 #include "base/format.h"
 #include "base/shown.h"
@@ -90,7 +91,7 @@ Exchange::~Exchange() {
 void Exchange::disown() {
   if (listener_) listener_->disown();
   if (asks_) asks_->disown();
-  if (thread_.joinable()) thread_.detach();
+  base::abandon(thread_);
 }
 
 Status Exchange::need_directory(std::string_view call) const {

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/abandon.h"
 #include "base/address.h"
 #include "base/format.h"
 #include "base/try.h"
@@ -73,9 +74,7 @@ Listener::~Listener() {
   thread_.join();
 }
 
-void Listener::disown() {
-  if (thread_.joinable()) thread_.detach();
-}
+void Listener::disown() { base::abandon(thread_); }
 
 void Listener::run() {
   std::vector<pollfd> waiting;

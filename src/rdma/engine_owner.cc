@@ -10,6 +10,7 @@
 
 #include "agent/inner.h"
 #include "agent/inner_regions.h"
+#include "base/abandon.h"
 #include "base/inside.h"
 #include "base/try.h"
 #include "rdma/engine.h"
@@ -141,7 +142,7 @@ void Engine::acknowledge(const Ack& ack, const Status& status) {
 
 void Engine::stop() {
   if (opener_ != ::getpid()) {
-    if (thread_.joinable()) thread_.detach();  // It exists in the parent only.
+    base::abandon(thread_);  // It exists in the parent only.
     return;
   }
   stop_.store(true, std::memory_order_release);

@@ -146,6 +146,7 @@ bool Calls::is_quiet() {
 
 bool Calls::wait_quiet(Duration patience) {
   const std::shared_ptr<RankSeat> seat = seat_.lock();
+  if (seat != nullptr && !agent::inner::not_forked(seat->agent, "World::close").ok()) return true;
   if (is_quiet() || seat == nullptr) return is_quiet();
   if (!seat->has_threads()) {
     return agent::inner::wait_until(

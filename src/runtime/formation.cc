@@ -45,8 +45,9 @@ Result<Peer> Formation::get_and_connect(std::uint32_t rank, Instant until) {
 }
 
 Status Formation::absent(const std::vector<std::uint32_t>& missing, const Status& cause) const {
-  return Status(cause.code(), "World::open: of the " + std::to_string(options_.size) + " ranks of world '" +
-                                  options_.name + "' these did not come: " + list_of(missing))
+  const Code code = cause.code() == Code::kNotFound ? Code::kTimedOut : cause.code();  // It was waited for.
+  return Status(code, "World::open: of the " + std::to_string(options_.size) + " ranks of world '" + options_.name +
+                          "' these did not come: " + list_of(missing))
       .because(cause);
 }
 
@@ -99,7 +100,9 @@ Status Formation::find_in_turns(std::vector<Peer>& ranks, std::vector<std::uint3
         continue;
       }
       missing.push_back(rank);
-      cause = peer.error();
+      // The last turn has no time to ask in: what was said before tells more.
+      const bool tells_less = peer.error().code() == Code::kTimedOut && !cause.ok();
+      if (!tells_less) cause = peer.error();
       is_last = is_last || cause.code() == Code::kUnsupported || cause.code() == Code::kInvalid;
     }
     if (missing.empty() || cause.code() == Code::kTimedOut) continue;

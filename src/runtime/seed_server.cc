@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "agent/inner.h"
+#include "base/abandon.h"
 #include "base/address.h"
 #include "base/quantity.h"
 #include "base/try.h"
@@ -63,7 +64,7 @@ Result<std::unique_ptr<SeedServer>> SeedServer::open(AgentOptions options, std::
 
 SeedServer::~SeedServer() {
   if (process_ != ::getpid()) {  // In a forked child there is no such thread to join.
-    if (thread_.joinable()) (void)new std::thread(std::move(thread_));
+    base::abandon(thread_);
     return;
   }
   ends_.store(true, std::memory_order_release);

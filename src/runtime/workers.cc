@@ -1,10 +1,16 @@
 #include "runtime/workers.h"
 
+#include <unistd.h>
+
 #include <utility>
 
 namespace hawser::runtime {
 
 Workers::~Workers() {
+  if (process_ != ::getpid()) {  // A forked child has no such threads, and one of them may have held the lock.
+    leak();
+    return;
+  }
   std::vector<std::thread> threads;
   {
     const base::MutexLock lock(shared_->mutex);
@@ -20,6 +26,12 @@ Workers::~Workers() {
       thread.join();
     }
   }
+}
+
+/// Without the lock, for the child's only thread: what the parent's threads shared stays as it was.
+void Workers::leak() HAWSER_NO_THREAD_SAFETY_ANALYSIS {
+  (void)new std::shared_ptr<Shared>(shared_);
+  (void)new std::vector<std::thread>(std::move(threads_));
 }
 
 void Workers::run(std::function<void()> job) {

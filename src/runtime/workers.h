@@ -3,7 +3,10 @@
 // Workers: threads that run jobs, which may block. None is there before the first job, and none more than there are
 // jobs for.
 //
-// Thread rule: thread-safe. Lifetime: the destructor waits for the jobs that run, unless it is called from one.
+// Thread rule: thread-safe. Lifetime: the destructor waits for the jobs that run, unless it is called from one, or in a
+// forked child.
+
+#include <unistd.h>
 
 #include <cstddef>
 #include <deque>
@@ -37,7 +40,9 @@ class Workers {
     bool ends HAWSER_GUARDED_BY(mutex) = false;
   };
   static void work(Shared& shared);
+  void leak();
 
+  const int process_ = ::getpid();
   const std::size_t threads_max_;
   const std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
   std::vector<std::thread> threads_ HAWSER_GUARDED_BY(shared_->mutex);

@@ -124,6 +124,7 @@ bool Request::done() const { return operation_ != nullptr && operation_->final.l
 Status Request::wait(Duration timeout) {
   if (!operation_) return Status(Code::kInvalid, "Request::wait: this handle is empty");
   if (world_->wait(*operation_, timeout)) return operation_->status;
+  HAWSER_TRY(agent::inner::not_forked(world_->agent(), "Request::wait"));
   return Status(Code::kTimedOut, "Request::wait: not over yet; the operation goes on").with_scope(Scope::kRequest);
 }
 

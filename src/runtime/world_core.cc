@@ -810,6 +810,7 @@ Result<Recovery::Made> WorldCore::recovered(Duration timeout) {
   if (!is_over()) {
     static_cast<void>(agent::inner::wait_until(seat_->agent, is_over, agent::inner::now(seat_->agent) + timeout));
   }
+  HAWSER_TRY(agent::inner::not_forked(seat_->agent, "recovered"));
   if (!is_over()) return Status(Code::kTimedOut, "recovered: world '" + options_.name + "' has no event yet");
   Result<Recovery::Made> made = Status(Code::kCancelled, "world '" + options_.name + "' was closed");
   static_cast<void>(

@@ -4,6 +4,7 @@ import datetime
 import multiprocessing
 import os
 import signal
+import socket
 
 import pytest
 
@@ -123,6 +124,15 @@ def check_what_torchs_own_tests_found(rank, size):
     dist.barrier()  # It is usable still.
 
 
+def check_futures_that_wait_for_futures(rank, size):
+    def after(_):
+        return dist.all_reduce(torch.ones(3), async_op=True).get_future().wait()[0]
+
+    first = dist.all_reduce(torch.ones(2), async_op=True).get_future().then(after)
+    second = dist.all_reduce(torch.ones(2), async_op=True).get_future().then(after)
+    assert first.wait().tolist() == second.wait().tolist() == [size] * 3
+
+
 def trained(rank):
     """Sums of the parameters after some steps of data-parallel training."""
     torch.manual_seed(0)
@@ -150,6 +160,7 @@ def rank_of(rank, size, backend, path, results):
             check_messages(rank, size)
             check_work_and_groups(rank, size)
             check_what_torchs_own_tests_found(rank, size)
+            check_futures_that_wait_for_futures(rank, size)
         sums = trained(rank)
         dist.destroy_process_group()
         results.put((rank, sums))
@@ -177,6 +188,73 @@ def test_groups_of_torch_work_and_train_as_on_gloo(tmp_path, size):
     theirs = run(size, "gloo", tmp_path / "theirs")
     assert all(each == ours[0] for each in ours)
     assert ours[0] == pytest.approx(theirs[0], rel=1e-5)
+
+
+def enters_again(rank, port, results):
+    """One store for all rounds, as torchrun keeps one."""
+    from hawser import torch_backend
+
+    torch_backend.register()
+    store = dist.TCPStore("127.0.0.1", port, is_master=rank == 0, wait_for_workers=False)
+    told = []
+    for _ in range(4):
+        dist.init_process_group("hawser", store=store, rank=rank, world_size=3, timeout=datetime.timedelta(seconds=20))
+        x = torch.tensor([10.0**rank])
+        dist.all_reduce(x)
+        told.append(x.item())
+        dist.destroy_process_group()
+    store.add("done", 1)
+    while rank == 0 and store.add("done", 0) < 3:
+        pass
+    results.put((rank, told))
+
+
+def lives_beside_gloo(rank, port, results):
+    """Groups on hawser, where the default group is not: their ranks are torch's."""
+    from hawser import torch_backend
+
+    torch_backend.register()
+    store = dist.TCPStore("127.0.0.1", port, is_master=rank == 0, wait_for_workers=False)
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=3, timeout=datetime.timedelta(seconds=20))
+    told = {}
+    groups = [(members, dist.new_group(members, backend="hawser")) for members in ((1, 2), (0, 1), (0, 1, 2))]
+    for members, group in groups:
+        if rank in members:
+            x = torch.tensor([10.0**rank])
+            dist.all_reduce(x, group=group)
+            told[members] = x.item()
+            dist.destroy_process_group(group)
+    dist.barrier()
+    dist.destroy_process_group()
+    results.put((rank, told))
+
+
+def run_three(what):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    context = multiprocessing.get_context("spawn")
+    results = context.Queue()
+    processes = [context.Process(target=what, args=(rank, port, results)) for rank in range(3)]
+    for process in processes:
+        process.start()
+    try:
+        return dict(results.get(timeout=60) for _ in range(3))
+    finally:
+        for process in processes:
+            process.kill()
+            process.join()
+
+
+def test_a_group_that_was_destroyed_is_made_again_in_the_same_store():
+    told = run_three(enters_again)
+    assert told == {rank: [111.0] * 4 for rank in range(3)}
+
+
+def test_groups_beside_a_default_group_of_another_backend():
+    told = run_three(lives_beside_gloo)
+    right = {(1, 2): 110.0, (0, 1): 11.0, (0, 1, 2): 111.0}
+    assert told == {rank: {members: sum for members, sum in right.items() if rank in members} for rank in range(3)}
 
 
 def dies(rank, path, results):

@@ -326,6 +326,22 @@ def test_ranks_find_one_another_in_a_store():
         World.open(2, 0, store=object(), timeout=0.1)
 
 
+def test_a_forked_child_waits_for_nothing():
+    a, b = World.local(2)
+    waits = a.irecv(source=1, tag=5)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        try:
+            waits.wait()
+        except hawser.InvalidError:
+            os._exit(7)
+        os._exit(8)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    b.send(b"here", 0, tag=5)
+    assert waits.wait(10).data == b"here"
+
+
 def test_wrong_calls_say_so():
     a, b = World.local(2)
     with pytest.raises(hawser.InvalidError, match="no op 'mean'"):
@@ -340,6 +356,16 @@ def test_wrong_calls_say_so():
         a.all_reduce(numpy.zeros(2, dtype=complex))
     with pytest.raises(hawser.InvalidError, match="contiguous"):
         a.all_reduce(numpy.zeros(4)[::2])
+    pairs = numpy.zeros(2, dtype=[("a", "f4"), ("b", "i4")])
+    for odd, name in ((numpy.zeros(2, dtype=">f8"), ">f8"), (pairs, "'a'"), (numpy.zeros(2, dtype="M8[s]"), "datetime64")):
+        with pytest.raises(hawser.InvalidError, match=f"all_reduce: x holds elements of type .*{name}"):
+            a.all_reduce(odd)
+        with pytest.raises(hawser.InvalidError, match=f"send: x holds elements of type .*{name}"):
+            a.send(odd, 1)
+    with pytest.raises(hawser.InvalidError, match="type int cannot be called"):
+        a.register("number", 5)
+    with pytest.raises(hawser.InvalidError, match="masked array"):
+        a.icall(1, "number", numpy.ma.array([1, 2], mask=[True, False]))
     on_all([a, b], lambda world: world.barrier())  # None of these was a call that the other must match.
 
 
@@ -359,6 +385,74 @@ def test_requests_are_awaited_and_dropped():
     x = numpy.ones(100_000)
     b.all_reduce(x)
     assert (x == 2).all()
+
+
+@pytest.mark.parametrize("call", ["worlds[0].shutdown(60)", "worlds[0].split(0)",
+                                  "World.open(2, 0, hawser.file_directory(folder), timeout=60)"])
+def test_ctrl_c_ends_what_waits_for_other_ranks(tmp_path, call):
+    code = f"""
+import os, signal, threading, hawser
+from hawser import World
+signal.signal(signal.SIGINT, signal.default_int_handler)
+folder = {str(tmp_path)!r}
+worlds = World.local(2)
+threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    {call}
+except KeyboardInterrupt:
+    raise SystemExit(7)
+"""
+    begun = time.monotonic()
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 7
+    assert time.monotonic() - begun < 30
+
+
+def test_a_timeout_of_zero_only_looks():
+    a, b = World.local(2)
+    for timeout in (0, 0.0, 1e-15, datetime.timedelta(0)):
+        with pytest.raises(hawser.TimedOutError):
+            b.recv(source=0, timeout=timeout)
+        with pytest.raises(hawser.TimedOutError):
+            a.agree(timeout=timeout)
+        with pytest.raises(hawser.TimedOutError):
+            a.call(1, "nothing", timeout=timeout)
+    a.send(b"here", 1, timeout=0)
+    assert b.probe(timeout=10).bytes == 4
+    assert b.recv(source=0, timeout=0).data == b"here"
+    with pytest.raises(hawser.TimedOutError):
+        a.barrier(timeout=0)
+
+
+@pytest.mark.parametrize("driven", [True, False])
+def test_what_is_awaited_holds_no_thread(tmp_path, driven):
+    """More waits than an executor has threads; and the loop ends though one of them was given up."""
+    def peer():
+        with World.open(2, 1, hawser.file_directory(tmp_path), timeout=30) as world:
+            for tag in range(50):
+                world.send(b"x", 0, tag=tag)
+            world.recv(source=0, tag=50)
+
+    async def main(world):
+        async def wait(tag):
+            return (await world.irecv(source=1, tag=tag)).tag
+
+        waits = [asyncio.create_task(wait(tag)) for tag in range(100, 140)]  # Never sent.
+        assert await asyncio.wait_for(asyncio.gather(*[wait(tag) for tag in range(50)]), 30) == list(range(50))
+        for each in waits:
+            each.cancel()
+        given_up = world.irecv(source=1, tag=99)
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(given_up, 0.01)
+        assert not given_up.done()
+        await world.isend(b"end", 1, tag=50)
+
+    other = threading.Thread(target=peer)
+    other.start()
+    with World.open(2, 0, hawser.file_directory(tmp_path), timeout=30, driven=driven) as world:
+        begun = time.monotonic()
+        asyncio.run(main(world))
+        assert time.monotonic() - begun < 25
+    other.join()
 
 
 def rank_of_processes(rank, size, folder, results, die, driven):
@@ -589,7 +683,7 @@ def die_together(rank, folder, results):
 
 
 def test_who_does_not_come_is_named(tmp_path):
-    with pytest.raises(hawser.Error, match="these did not come: 1, 2"):
+    with pytest.raises(hawser.TimedOutError, match="these did not come: 1, 2.*'world.[12]' did not appear"):
         World.open(3, 0, hawser.file_directory(str(tmp_path)), timeout=0.5)
 
 

@@ -26,11 +26,12 @@ namespace hawser {
 
 class LocalWorlds : public testing::Test {
  protected:
-  void open(std::uint32_t size, const char* backend = "shm") {
+  void open(std::uint32_t size, const char* backend = "shm", RecoveryPolicy recovery = RecoveryPolicy::kManual) {
     worlds_.clear();
     folder_ = std::make_unique<base::TestFolder>("/tmp/hawser-worlds");
     WorldOptions options;
     options.timeout = std::chrono::seconds(60);
+    options.recovery = recovery;
     options.agent.backends = {{.name = backend}};
     options.agent.status_page = folder_->path();
     Result<std::vector<World>> made = World::local(size, options);

@@ -26,7 +26,7 @@ struct Flight {
 };
 
 struct WorldState {
-  explicit WorldState(World its) : world(std::move(its)) {}
+  WorldState(World its, bool is_driven) : world(std::move(its)), driven(is_driven) {}
   ~WorldState() {
     if (forks != Exit::of_module().forks()) return;
     outside([&] {
@@ -53,6 +53,7 @@ struct WorldState {
   }
 
   World world;
+  const bool driven;  ///< A thread of the library makes its progress.
   std::list<Flight> left;
   bool closed = false;
   const int forks = Exit::of_module().forks();
@@ -105,11 +106,29 @@ class PythonHandler {
   PyObject* function_;
 };
 
+void check_not_forked(const WorldState& state) {
+  if (state.forks != Exit::of_module().forks()) raise_invalid("World: it was opened by the parent of this process");
+}
+
 World& world_of(const WorldHandle& self) {
   WorldState& state = *self.state;
-  if (state.forks != Exit::of_module().forks()) raise_invalid("World: it was opened by the parent of this process");
+  check_not_forked(state);
   state.look_after();
   return state.world;
+}
+
+/// What `from` holds, where it is contiguous memory and so its elements are why it was not taken.
+std::optional<std::string> odd_elements(nb::handle from, bool writes) {
+  Py_buffer view;
+  if (PyObject_CheckBuffer(from.ptr()) == 0) return std::nullopt;
+  if (PyObject_GetBuffer(from.ptr(), &view, PyBUF_ND) != 0) {
+    PyErr_Clear();
+    return std::nullopt;
+  }
+  const bool is_read_only = view.readonly != 0;
+  PyBuffer_Release(&view);
+  if (writes && is_read_only) return std::nullopt;
+  return nb::cast<std::string>(nb::str(nb::getattr(from, "dtype", nb::str("an unknown type"))));
 }
 
 template <typename Kind>
@@ -117,6 +136,10 @@ Kind array_of(nb::handle from, const char* call, const char* what) {
   Kind array;
   if (nb::try_cast<Kind>(from, array, false)) return array;
   PyErr_Clear();
+  if (const auto held = odd_elements(from, std::is_same_v<Kind, Array>)) {
+    raise_invalid(std::string(call) + ": " + what + " holds elements of type " + *held + ", which are not moved here",
+                  "give numbers in this machine's byte order, or the bytes: x.view('u1')");
+  }
   raise_invalid(std::string(call) + ": " + what + " is no C-contiguous array in host memory" +
                     (std::is_same_v<Kind, Array> ? " that can be written" : ""),
                 "give a numpy array, a tensor on the CPU, or a buffer");
@@ -197,8 +220,14 @@ std::vector<std::uint64_t> counts_of(const std::optional<std::vector<std::uint64
   return given ? *given : std::vector<std::uint64_t>(size, each);
 }
 
+/// The deadline of an operation. To the library zero is none: a caller's zero is over at once.
+Duration deadline_of(nb::handle timeout) {
+  if (timeout.is_none()) return Duration::zero();
+  return std::max(duration_of(timeout, "timeout", Duration::zero()), Duration(1));
+}
+
 CollectiveOptions options_of(nb::handle timeout, bool reproducible = false) {
-  return {.timeout = duration_of(timeout, "timeout", Duration::zero()), .reproducible = reproducible};
+  return {.timeout = deadline_of(timeout), .reproducible = reproducible};
 }
 
 Compressor compressor_of(nb::handle given) {
@@ -232,8 +261,7 @@ std::vector<std::span<Byte>> parts_of(nb::handle x, const char* call, std::vecto
 
 RequestHandle isend(const WorldHandle& self, nb::handle x, std::uint32_t dest, std::uint64_t tag,
                     const std::string& priority, nb::handle timeout) {
-  const MessageOptions options{.timeout = duration_of(timeout, "timeout", Duration::zero()),
-                               .priority = priority_of("send", priority)};
+  const MessageOptions options{.timeout = deadline_of(timeout), .priority = priority_of("send", priority)};
   if (is_list(x)) {
     std::vector<Source> arrays;
     const auto parts = parts_of<Source, const std::byte>(x, "send", arrays);
@@ -247,7 +275,7 @@ RequestHandle isend(const WorldHandle& self, nb::handle x, std::uint32_t dest, s
 RequestHandle irecv(const WorldHandle& self, nb::handle x, std::optional<std::uint32_t> source,
                     std::optional<std::uint64_t> tag, bool exact, nb::handle timeout) {
   const std::uint32_t from = source.value_or(kAnySource);
-  const MessageOptions options{.timeout = duration_of(timeout, "timeout", Duration::zero()), .exact = exact};
+  const MessageOptions options{.timeout = deadline_of(timeout), .exact = exact};
   const auto begin = [&]() -> RequestHandle {
     if (x.is_none()) {
       return fly(self, {}, [&](World& world) { return world.ireceive_any_size(from, tag, options); });
@@ -447,6 +475,7 @@ nb::object result_of(const RequestHandle& self) {
 
 nb::object wait(RequestHandle& self, nb::handle timeout) {
   Request& request = self.flight.request;
+  if (!request.done()) check_not_forked(*self.world);
   const std::optional<bool> over =
       wait_in_slices(duration_of(timeout, "timeout", Duration::max()), [&](Duration slice) {
         if (!request.done()) (void)request.wait(slice);
@@ -455,6 +484,16 @@ nb::object wait(RequestHandle& self, nb::handle timeout) {
   if (!over) throw nb::python_error();
   if (!*over) raise(Status(Code::kTimedOut, "Request.wait: not over yet; the operation goes on"));
   return result_of(self);
+}
+
+/// Over? Where no thread makes the world's progress, this makes some.
+bool look(RequestHandle& self) {
+  Request& request = self.flight.request;
+  if (request.done()) return true;
+  check_not_forked(*self.world);
+  constexpr Duration kTurn = std::chrono::microseconds(1);
+  if (!self.world->driven) (void)outside([&] { return request.wait(kTurn); });
+  return request.done();
 }
 
 // ---- Worlds.
@@ -509,7 +548,7 @@ nb::list local(std::uint32_t size, const std::string& name, nb::handle backends,
   if (cost_model) options.cost_model = *cost_model;
   nb::list all;
   for (World& world : take(outside([&] { return World::local(size, options); }))) {
-    all.append(WorldHandle{std::make_shared<WorldState>(std::move(world))});
+    all.append(WorldHandle{std::make_shared<WorldState>(std::move(world), true)});
   }
   return all;
 }
@@ -576,7 +615,7 @@ WorldHandle open_world(std::optional<std::uint32_t> size, std::optional<std::uin
   if (cost_model) options.cost_model = *cost_model;
   options.size = size ? *size : launched->size;
   options.rank = rank ? *rank : launched->rank;
-  return {std::make_shared<WorldState>(take(outside([&] { return World::open(std::move(options)); })))};
+  return {std::make_shared<WorldState>(take(outside([&] { return World::open(std::move(options)); })), driven)};
 }
 
 nb::object probe(const WorldHandle& self, std::optional<std::uint32_t> source, std::optional<std::uint64_t> tag,
@@ -605,19 +644,19 @@ void close(const WorldHandle& self, nb::handle timeout, bool together) {
 
 WorldHandle group(const WorldHandle& self, const std::vector<std::uint32_t>& ranks) {
   World& world = world_of(self);
-  return {std::make_shared<WorldState>(take(outside([&] { return world.group(ranks); })))};
+  return {std::make_shared<WorldState>(take(outside([&] { return world.group(ranks); })), self.state->driven)};
 }
 
 WorldHandle duplicate(const WorldHandle& self) {
   World& world = world_of(self);
-  return {std::make_shared<WorldState>(take(outside([&] { return world.duplicate(); })))};
+  return {std::make_shared<WorldState>(take(outside([&] { return world.duplicate(); })), self.state->driven)};
 }
 
 std::optional<WorldHandle> split(const WorldHandle& self, std::optional<std::uint32_t> color, std::int64_t key) {
   World& world = world_of(self);
   World made = take(outside([&] { return world.split(color, key); }));
   if (!made.valid()) return std::nullopt;
-  return WorldHandle{std::make_shared<WorldState>(std::move(made))};
+  return WorldHandle{std::make_shared<WorldState>(std::move(made), self.state->driven)};
 }
 
 std::uint32_t host_of(const WorldHandle& self, std::uint32_t rank) {
@@ -641,7 +680,7 @@ void register_handler(const WorldHandle& self, const std::string& name, nb::call
 
 RequestHandle icall(const WorldHandle& self, std::uint32_t dest, const std::string& name, nb::bytes arguments,
                     nb::handle timeout) {
-  const CallOptions options{.timeout = duration_of(timeout, "timeout", Duration::zero())};
+  const CallOptions options{.timeout = deadline_of(timeout)};
   const std::span bytes(reinterpret_cast<const std::byte*>(arguments.c_str()), arguments.size());
   RequestHandle made = fly(self, {}, [&](World& world) { return world.icall(dest, name, bytes, options); });
   made.flight.keep = arguments;
@@ -652,12 +691,12 @@ RequestHandle icall(const WorldHandle& self, std::uint32_t dest, const std::stri
 // ---- After a failure.
 
 RequestHandle iagree(const WorldHandle& self, bool flag, nb::handle timeout) {
-  const Duration patience = duration_of(timeout, "timeout", Duration::zero());
+  const Duration patience = deadline_of(timeout);
   return fly(self, {}, [&](World& world) { return world.iagree(flag, patience); });
 }
 
 RequestHandle ishrink(const WorldHandle& self, const std::vector<std::uint32_t>& without, nb::handle timeout) {
-  const Duration patience = duration_of(timeout, "timeout", Duration::zero());
+  const Duration patience = deadline_of(timeout);
   return fly(self, {}, [&](World& world) { return world.ishrink(without, patience); });
 }
 
@@ -666,8 +705,8 @@ bool agreed(const WorldHandle& self, const RequestHandle& request) {
 }
 
 WorldHandle shrunk(const WorldHandle& self, const RequestHandle& request) {
-  return {
-      std::make_shared<WorldState>(take(outside([&] { return self.state->world.shrunk(request.flight.request); })))};
+  World made = take(outside([&] { return self.state->world.shrunk(request.flight.request); }));
+  return {std::make_shared<WorldState>(std::move(made), self.state->driven)};
 }
 
 std::vector<std::uint32_t> failures(const WorldHandle& self, std::size_t known, nb::handle timeout) {
@@ -692,7 +731,8 @@ nb::object recovered(const WorldHandle& self, nb::handle timeout) {
   if (!over) throw nb::python_error();
   if (!event->has_value() && event->error().code() == Code::kTimedOut) return nb::none();
   Recovered made = take(std::move(*event));
-  return nb::make_tuple(WorldHandle{std::make_shared<WorldState>(std::move(made.world))}, made.old_rank, made.failed);
+  return nb::make_tuple(WorldHandle{std::make_shared<WorldState>(std::move(made.world), self.state->driven)},
+                        made.old_rank, made.failed);
 }
 
 std::uint32_t old_rank(const WorldHandle& self) {
@@ -797,6 +837,7 @@ void bind_worlds(nb::module_& module) {
       .def(
           "done", [](const RequestHandle& self) { return self.flight.request.done(); }, "Over? Only looks.")
       .def("_wait", &wait, nb::arg("timeout") = nb::none())
+      .def("_look", &look)
       .def(
           "cancel",
           [](RequestHandle& self) {
@@ -840,28 +881,24 @@ void bind_worlds(nb::module_& module) {
           "has_direct_peer",
           [](const WorldHandle& self, std::uint32_t rank) { return self.state->world.has_direct_peer(rank); },
           nb::arg("rank"), "Whether the rank is a neighbour in the world's topology.")
-      .def("split", &split, nb::keep_alive<0, 1>(), nb::arg("color").none(), nb::arg("key") = 0,
-           "All ranks call it. Those of one color are a world, in the order of their keys, then of their ranks; "
-           "without a "
-           "color None.")
+      .def("_split", &split, nb::keep_alive<0, 1>(), nb::arg("color").none(), nb::arg("key") = 0,
+           "As split, but Ctrl-C does not end it.")
       .def("duplicate", &duplicate, nb::keep_alive<0, 1>(),
            "These ranks once more, with messages and collectives of their own.")
       .def("group", &group, nb::keep_alive<0, 1>(), nb::arg("ranks"),
            "These ranks in this order; each of them calls it, and nobody else.")
       .def("root_rank", &root_rank, nb::arg("rank"), "What a rank of this group is in the world that was opened.")
       .def(
-          "shutdown", [](const WorldHandle& self, nb::handle timeout) { close(self, timeout, true); },
-          nb::arg("timeout") = nb::none(), "Leaves once all ranks have called it.")
+          "_shutdown", [](const WorldHandle& self, nb::handle timeout) { close(self, timeout, true); },
+          nb::arg("timeout") = nb::none(), "As shutdown, but Ctrl-C does not end it.")
       .def(
-          "leave",
+          "_leave",
           [](const WorldHandle& self, nb::handle timeout) {
             const Duration patience = duration_of(timeout, "timeout", std::chrono::seconds(30));
             if (std::exchange(self.state->closed, true)) return;
             check(outside([&] { return self.state->world.leave(patience); }));
           },
-          nb::arg("timeout") = nb::none(),
-          "Leaves without waiting for the others' calls, once they have what this rank sent. They do not take it for "
-          "failed.")
+          nb::arg("timeout") = nb::none(), "As leave, but Ctrl-C does not end it.")
       .def(
           "close", [](const WorldHandle& self, nb::handle timeout) { close(self, timeout, false); },
           nb::arg("timeout") = nb::none(), "Leaves at once. To the others this rank has failed.");

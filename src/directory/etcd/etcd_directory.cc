@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/abandon.h"
 #include "base/events.h"
 #include "base/format.h"
 #include "base/mutex.h"
@@ -123,8 +124,8 @@ EtcdDirectory::EtcdDirectory(EtcdOptions options, std::unique_ptr<Cluster> clust
 EtcdDirectory::~EtcdDirectory() {
   if (::getpid() != opener_) {
     // A forked child has no such threads, and the connections are its parent's.
-    worker_thread_.detach();
-    watcher_thread_.detach();
+    base::abandon(worker_thread_);
+    base::abandon(watcher_thread_);
     return;
   }
   worker_http_->stop();

@@ -1,6 +1,6 @@
 #pragma once
 
-// Lender: what an owner does. It lends memory, answers holders of its buffers, and takes a buffer back for whoever asks.
+// Lender: what an owner does. It lends memory, answers holders of its buffers, and takes buffers back for whoever asks.
 // The region of such a buffer refuses new uses at once. All who asked are told of its end once nobody is inside.
 //
 // Thread rule: thread-safe; its book has the lock.

@@ -73,12 +73,12 @@ Result<LocalMemory> Backend::local_memory(std::span<std::byte> bytes, std::share
   return engine_->local_memory(bytes, std::move(owner), writable, device);
 }
 Result<RemoteBuffer> Backend::request_buffer(std::uint64_t id, const LocalMemory& memory, const Lending& lending) {
-  return engine_->request_buffer(id, memory, lending);
+  return engine_->lender().lend(id, memory, lending);
 }
 Result<RemoteBuffer> Backend::renew(const RemoteBuffer& buffer, Duration timeout) {
-  return engine_->renew(buffer, timeout);
+  return engine_->renewal().renew(buffer, timeout);
 }
-Result<LocalMemory> Backend::local_of(const RemoteBuffer& buffer) const { return engine_->local_of(buffer); }
+Result<LocalMemory> Backend::local_of(const RemoteBuffer& buffer) const { return engine_->lender().local_of(buffer); }
 std::size_t Backend::buffer_count() const { return engine_->buffer_count(); }
 Result<Batch> Backend::submit(std::span<const Op> ops, Duration timeout) { return wrap(engine_->submit(ops, timeout)); }
 Result<Batch> Backend::release(const RemoteBuffer& buffer, Duration timeout) {
@@ -95,14 +95,16 @@ TransportLevel Backend::transport_level() const {
   return best;
 }
 
-Result<TransportInfo> Backend::transport_info(const RemoteBuffer& buffer) { return engine_->transport_info(buffer); }
+Result<TransportInfo> Backend::transport_info(const RemoteBuffer& buffer) {
+  return engine_->route_facts().transport_info(buffer);
+}
 
 std::string Backend::explain(const RemoteBuffer& buffer, const LocalMemory& local) {
-  return engine_->explain(buffer, local);
+  return engine_->route_facts().explain(buffer, local);
 }
 
 Result<QueuePairInfo> Backend::queue_pair_info(const RemoteBuffer& buffer, const LocalMemory& local) {
-  return engine_->queue_pair_info(buffer, local);
+  return engine_->route_facts().queue_pair_info(buffer, local);
 }
 
 bool Backend::serve() { return engine_->serve(); }

@@ -86,7 +86,7 @@ bool BatchCore::look(std::size_t index) {
     if (!outcome.status.ok()) remote = item.op.remote;
   }
   if (const auto its = remote.valid() ? engine.lock() : nullptr)
-    outcome.status = its->of_transfer(outcome.status, remote);
+    outcome.status = its->ways().of_transfer(outcome.status, remote);
   settle(index, std::move(outcome));
   return true;
 }

@@ -55,5 +55,12 @@ struct BufferCore {
   Found found HAWSER_GUARDED_BY(mutex);
 };
 
+/// Whose a handle or a piece of memory is.
+struct EngineId {
+  std::uint64_t number = 0;  ///< Engines of one process have numbers of their own.
+  Incarnation incarnation;   ///< Its agent's.
+  bool owns(const BufferCore& buffer) const { return buffer.incarnation == incarnation; }
+};
+
 }  // namespace rdma
 HAWSER_NAMESPACE_END

@@ -1,11 +1,12 @@
-// Buffers that have a name: found again at their owner's next incarnation.
+#include "rdma/renewal.h"
 
 #include <algorithm>
+#include <string_view>
+#include <utility>
 
 #include "agent/inner.h"
 #include "base/inside.h"
 #include "base/try.h"
-#include "rdma/engine.h"
 
 HAWSER_NAMESPACE_BEGIN
 namespace rdma {
@@ -26,38 +27,24 @@ Status not_in_time(const RemoteBuffer& buffer, const Status& last) {
 
 }  // namespace
 
-Result<RemoteBuffer> Engine::named(const std::string& name) const {
-  if (std::optional<RemoteBuffer> found = lent_.by_name(name)) return *std::move(found);
-  return Status(Code::kNotFound, "agent " + quoted(agent_.name()) + " lends no buffer by the name " + quoted(name));
-}
-
-Reply Engine::handle_of(const Ask& ask) const {
-  const Result<RemoteBuffer> buffer = named(ask.name);
-  if (!buffer) return {.number = ask.number, .status = buffer.error(), .value = 0};
-  return {.number = ask.number, .status = {}, .value = 0, .handle = buffer->encode()};
-}
-
 /// One question to the owner as it lives now. kNotFound: it lends no such buffer, yet.
-Result<RemoteBuffer> Engine::ask_for_handle(const RemoteBuffer& buffer, Instant until) {
+Result<RemoteBuffer> Renewal::ask_for_handle(const RemoteBuffer& buffer, Instant until) const {
   const auto left = [&] { return std::max(Duration::zero(), until - Clock::steady().now()); };
-  Result<Peer> owner = agent_.find_peer(buffer.owner(), left());
-  if (!owner && !agent::inner::options_of(agent_).directory) {
+  Result<Peer> owner = uses_.agent.find_peer(buffer.owner(), left());
+  if (!owner && !agent::inner::options_of(uses_.agent).directory) {
     return Status(Code::kUnsupported, "renew: this agent has no directory to find " + quoted(buffer.owner()) + " in")
         .with_advice("open both agents with one directory (AgentOptions::directory)")
         .because(owner.error());
   }
   if (!owner) return owner.error();
-  const std::shared_ptr<BatchCore> batch = make_batch(1, left());
-  const auto handle = std::make_shared<std::string>();
-  request(batch, 0, buffer, *std::move(owner), {.kind = AskKind::kHandle, .name = core_of(buffer)->name}, handle);
-  HAWSER_TRY(batch->wait(Duration::max()));
-  HAWSER_TRY_ASSIGN(RemoteBuffer fresh, RemoteBuffer::decode(*handle));
+  HAWSER_TRY_ASSIGN(const std::string handle, uses_.ask(buffer, *std::move(owner), left()));
+  HAWSER_TRY_ASSIGN(RemoteBuffer fresh, RemoteBuffer::decode(handle));
   if (fresh.owner() == buffer.owner() && fresh.name() == buffer.name()) return fresh;
   return Status(Code::kCorrupt, "renew: " + std::string(buffer.owner()) + " answered with a handle of another buffer")
       .with_peer(buffer.owner());
 }
 
-Result<RemoteBuffer> Engine::renew(const RemoteBuffer& buffer, Duration timeout) {
+Result<RemoteBuffer> Renewal::renew(const RemoteBuffer& buffer, Duration timeout) const {
   if (!buffer.valid()) return Status(Code::kInvalid, "renew: the buffer's handle is empty");
   if (buffer.name().empty()) {
     return Status(Code::kInvalid, "renew: buffer " + std::to_string(buffer.id()) + " has no name")
@@ -66,8 +53,8 @@ Result<RemoteBuffer> Engine::renew(const RemoteBuffer& buffer, Duration timeout)
   const Instant until = Clock::steady().now() + timeout;
   Status answer;  // The owner's last one, which tells more than that there was no time for another.
   for (;;) {
-    const bool is_ours = buffer.owner() == agent_.name();
-    Result<RemoteBuffer> fresh = is_ours ? named(core_of(buffer)->name) : ask_for_handle(buffer, until);
+    const bool is_ours = buffer.owner() == uses_.agent.name();
+    Result<RemoteBuffer> fresh = is_ours ? uses_.lender.named(core_of(buffer)->name) : ask_for_handle(buffer, until);
     if (fresh) return fresh->slice(buffer.offset(), buffer.size());
     const Status why = fresh.error();
     const Code code = why.code();
@@ -76,9 +63,9 @@ Result<RemoteBuffer> Engine::renew(const RemoteBuffer& buffer, Duration timeout)
     const Duration left = until - Clock::steady().now();
     if (left <= Duration::zero()) return not_in_time(buffer, answer.ok() ? why : answer);
     if (is_ours) return why;
-    const Instant next = agent::inner::now(agent_) + std::min(kAskAgain, left);
+    const Instant next = agent::inner::now(uses_.agent) + std::min(kAskAgain, left);
     (void)agent::inner::wait_until(
-        agent_, [] { return false; }, next);
+        uses_.agent, [] { return false; }, next);
   }
 }
 

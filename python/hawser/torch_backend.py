@@ -13,7 +13,6 @@ import os
 import queue
 import threading
 import time
-import traceback
 from datetime import timedelta
 from typing import Any, Callable, Optional, Sequence
 
@@ -44,51 +43,38 @@ def _seconds(options: Any, otherwise: timedelta) -> float:
 
 class _Finisher:
     """
-    Threads that complete futures: of work that nobody waits for. A callback of a future may wait for another future, so
-    while one thread runs callbacks, another one waits for the next work.
+    One thread that completes futures, one after the other: of work that nobody waits for. A callback of a future may make
+    other futures, and wait for them: the next finisher completes those.
     """
 
-    _SPARE = 1  # Threads that stay while others wait for work.
+    _here = threading.local()
 
     def __init__(self) -> None:
         self._due: queue.SimpleQueue[_Work] = queue.SimpleQueue()
-        self._lock = threading.Lock()
-        self._waiting = 0  # Threads that run no callback.
+        self._next: Optional[_Finisher] = None
+        threading.Thread(target=self._run, name="hawser-futures", daemon=True).start()
+
+    @classmethod
+    def of_thread(cls) -> "Optional[_Finisher]":
+        """In a callback: who completes the futures that it makes."""
+        runs: Optional[_Finisher] = getattr(cls._here, "runs", None)
+        if runs is None:
+            return None
+        runs._next = runs._next or _Finisher()
+        return runs._next
 
     def add(self, work: "_Work") -> None:
         self._due.put(work)
-        self._see_to_it()
-
-    def _see_to_it(self) -> None:
-        with self._lock:
-            if self._waiting > 0 or self._due.empty():
-                return
-            self._waiting += 1
-        threading.Thread(target=self._run, name="hawser-futures", daemon=True).start()
 
     def _run(self) -> None:
+        self._here.runs = self
         while True:
             work = self._due.get()
-            error: Optional[BaseException] = None
             try:
                 work.wait()
-            except BaseException as raised:  # It belongs to whoever looks at the future.
-                error = raised
-            with self._lock:
-                self._waiting -= 1
-            self._see_to_it()
-            try:
-                if error is None:
-                    work.future.set_result(work.outputs)
-                else:
-                    work.future.set_exception(error)
-            except BaseException:  # Of a callback that has no future of its own.
-                traceback.print_exc()
-            del work, error
-            with self._lock:
-                if self._waiting > self._SPARE:
-                    return
-                self._waiting += 1
+                work.future.set_result(work.outputs)
+            except BaseException as error:  # It belongs to whoever looks at the future.
+                work.future.set_exception(error)
 
 
 _finisher: Optional[_Finisher] = None
@@ -149,7 +135,7 @@ class _Work(dist._Work):  # type: ignore[misc, name-defined]
             _finisher = _finisher or _Finisher()
             if self._future is None:
                 self._future = torch.futures.Future()
-                _finisher.add(self)
+                (_Finisher.of_thread() or _finisher).add(self)
         return self._future
 
 
@@ -172,6 +158,23 @@ class _Flat:
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:
     """For what only moves: types that Hawser does not know, too."""
     return tensor.reshape(-1).view(torch.uint8)
+
+
+def _check_types(call: str, tensors: Sequence[torch.Tensor]) -> None:
+    """Bytes go as they are: other types would be read out of them."""
+    kinds = sorted({str(tensor.dtype) for tensor in tensors})
+    if len(kinds) > 1:
+        raise ValueError(f"hawser: {call}: the tensors are of different types, {' and '.join(kinds)}")
+
+
+def _check_list(call: str, tensors: Sequence[torch.Tensor], size: int, like: Optional[torch.Tensor] = None) -> None:
+    """One tensor for each rank, and where `like` is given, each of its type and size."""
+    if len(tensors) != size:
+        raise ValueError(f"hawser: {call}: a list of {len(tensors)} tensors was given, for {size} ranks")
+    _check_types(call, [*tensors, *([] if like is None else [like])])
+    odd = [tensor.numel() for tensor in tensors if like is not None and tensor.numel() != like.numel()]
+    if like is not None and odd:
+        raise ValueError(f"hawser: {call}: a tensor of the list holds {odd[0]} elements, not {like.numel()}")
 
 
 class HawserGroup(dist.ProcessGroup):
@@ -315,6 +318,8 @@ class HawserGroup(dist.ProcessGroup):
     def allgather(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
         requests, spread = [], []
         for tensors, tensor in zip(outputs, inputs):
+            _check_list("all_gather", tensors, self.size(), tensor)
+        for tensors, tensor in zip(outputs, inputs):
             flat = _Flat(tensor)
             gathered = flat.data.new_empty((self.size(), *flat.data.shape))
             requests.append(self.world.iall_gather(_bytes(gathered), _bytes(flat.data),
@@ -328,6 +333,7 @@ class HawserGroup(dist.ProcessGroup):
         return self.allgather(by_input, inputs, opts)
 
     def all_gather_single(self, output: Any, tensor: Any, opts: Any = None) -> _Work:
+        _check_types("all_gather", [output, tensor])
         to, timeout = _Flat(output), _seconds(opts, self._timeout)
         request = self.world.iall_gather(_bytes(to.data), _bytes(_Flat(tensor).data), timeout=timeout)
         return _Work([request], output, to.give_back)
@@ -342,6 +348,7 @@ class HawserGroup(dist.ProcessGroup):
     def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
         works = []
         for output, tensors in zip(outputs, inputs):
+            _check_list("reduce_scatter", tensors, self.size())
             whole = torch.cat([_Flat(tensor).data.reshape(-1) for tensor in tensors])
             works.append(self._reduce_scatter(output, whole, [_Flat(tensor).data.numel() for tensor in tensors], opts))
         return _together(works, outputs)
@@ -366,6 +373,8 @@ class HawserGroup(dist.ProcessGroup):
     def gather(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
         flat, timeout = _Flat(inputs[0]), _seconds(opts, self._timeout)
         is_root = opts.rootRank == self.rank()
+        if is_root:
+            _check_list("gather", outputs[0], self.size(), inputs[0])
         gathered = flat.data.new_empty((self.size(), *flat.data.shape)) if is_root else None
         request = self.world.igather(None if gathered is None else _bytes(gathered), _bytes(flat.data), opts.rootRank,
                                      timeout=timeout)
@@ -373,12 +382,17 @@ class HawserGroup(dist.ProcessGroup):
 
     def scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
         to, timeout = _Flat(outputs[0]), _seconds(opts, self._timeout)
+        if opts.rootRank == self.rank():
+            _check_list("scatter", inputs[0], self.size(), outputs[0])
         whole = torch.stack([_Flat(tensor).data for tensor in inputs[0]]) if opts.rootRank == self.rank() else None
         request = self.world.iscatter(_bytes(to.data), None if whole is None else _bytes(whole), opts.rootRank,
                                       timeout=timeout)
         return _Work([request], outputs, to.give_back)
 
     def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
+        for tensors in (outputs, inputs):
+            _check_list("all_to_all", tensors, self.size())
+        _check_types("all_to_all", [*outputs, *inputs])
         parts = [_bytes(_Flat(tensor).data) for tensor in inputs]
         wanted = [tensor.numel() * tensor.element_size() for tensor in outputs]
         whole, received = torch.cat(parts), torch.empty(sum(wanted), dtype=torch.uint8)
@@ -393,6 +407,7 @@ class HawserGroup(dist.ProcessGroup):
 
     def all_to_all_single(self, output: Any, tensor: Any, output_splits: Any = None, input_splits: Any = None,
                           opts: Any = None) -> _Work:
+        _check_types("all_to_all", [output, tensor])
         to, x = _Flat(output), _Flat(tensor)
         come, go = self._splits(to.data, output_splits), self._splits(x.data, input_splits)
         request = self.world.iall_to_allv(_bytes(to.data), _bytes(x.data), come, go,

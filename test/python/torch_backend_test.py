@@ -125,12 +125,39 @@ def check_what_torchs_own_tests_found(rank, size):
 
 
 def check_futures_that_wait_for_futures(rank, size):
-    def after(_):
-        return dist.all_reduce(torch.ones(3), async_op=True).get_future().wait()[0]
+    def once_more(_):
+        return dist.all_reduce(torch.ones(4), async_op=True).get_future().wait()[0]
 
-    first = dist.all_reduce(torch.ones(2), async_op=True).get_future().then(after)
-    second = dist.all_reduce(torch.ones(2), async_op=True).get_future().then(after)
-    assert first.wait().tolist() == second.wait().tolist() == [size] * 3
+    def after(_):
+        return dist.all_reduce(torch.ones(3), async_op=True).get_future().then(once_more).wait()
+
+    assert dist.all_reduce(torch.ones(2), async_op=True).get_future().then(after).wait().tolist() == [size] * 4
+
+
+def check_misuse(rank, size):
+    """What would give wrong data is refused before anything is sent."""
+    def whole(*shape):
+        return torch.zeros(*shape, dtype=torch.int32)
+
+    two = torch.ones(2)
+    group = dist.group.WORLD
+    with pytest.raises(ValueError, match=f"list of {size - 1} tensors was given, for {size} ranks"):
+        dist.all_gather([torch.zeros(2)] * (size - 1), two)
+    with pytest.raises(ValueError, match="holds 3 elements, not 2"):
+        dist.all_gather([torch.zeros(3)] * size, two)
+    with pytest.raises(ValueError, match="different types, torch.float32 and torch.int32"):
+        dist.all_gather_into_tensor(whole(2 * size), two)
+    with pytest.raises(ValueError, match="different types, torch.float32 and torch.int32"):
+        group.alltoall_base(whole(size), torch.ones(size), [], []).wait()
+    with pytest.raises(ValueError, match="different types, torch.float32 and torch.int32"):
+        group.alltoall([whole(1)] * size, [torch.ones(1)] * size).wait()
+    with pytest.raises(ValueError, match=f"list of {size + 1} tensors was given, for {size} ranks"):
+        dist.reduce_scatter(torch.zeros(2), [two] * (size + 1))
+    with pytest.raises(ValueError, match="different types, torch.float32 and torch.int32"):
+        group.reduce_scatter([torch.zeros(2)], [[two] * (size - 1) + [whole(2)]]).wait()
+    x = torch.ones(1)
+    dist.all_reduce(x)  # The ranks are together still.
+    assert x.item() == size
 
 
 def trained(rank):
@@ -161,6 +188,7 @@ def rank_of(rank, size, backend, path, results):
             check_work_and_groups(rank, size)
             check_what_torchs_own_tests_found(rank, size)
             check_futures_that_wait_for_futures(rank, size)
+            check_misuse(rank, size)
         sums = trained(rank)
         dist.destroy_process_group()
         results.put((rank, sums))

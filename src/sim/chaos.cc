@@ -106,10 +106,10 @@ std::optional<Chaos::Target> Chaos::find_move(Step step) {
       if (move == nullptr || !course->write || !to.alive || course->bait) continue;
       const Target target{.from = &from, .to = &to, .closing = nullptr};
       if (move->final || move->ended_by_us || !is_up(from, to)) continue;
-      const bool any = Judge::any_landed(*move);
+      const bool any = TransferJudge::any_landed(*move);
       if (step == Step::kPrepare && !any) return target;
       if (!any) continue;
-      if ((step == Step::kAck) == Judge::all_landed(*move)) return target;
+      if ((step == Step::kAck) == TransferJudge::all_landed(*move)) return target;
     }
   }
   return std::nullopt;
@@ -124,7 +124,7 @@ std::optional<Chaos::Target> Chaos::find_note() {
       const Move* move = course->latest;
       if (move == nullptr || !course->write || move->ended_by_us || !on_its_way_to(*course->to)) continue;
       const bool owed = (move->notify && !move->notified) || (move->signal && !move->bumped);
-      if (owed && (!move->final || move->status.ok()) && Judge::all_landed(*move)) {
+      if (owed && (!move->final || move->status.ok()) && TransferJudge::all_landed(*move)) {
         return Target{.from = &from, .to = course->to, .closing = nullptr};
       }
     }
@@ -184,7 +184,7 @@ std::optional<Chaos::Target> Chaos::close_under_move() {
     for (const auto& course : from.courses) {
       const bool moves = course->latest != nullptr && !course->latest->final && course->write && !course->bait;
       if (!from.alive || !course->to->alive || !moves) continue;
-      Area* const area = Judge::landing_in(*course->latest);
+      Area* const area = TransferJudge::landing_in(*course->latest);
       if (area == nullptr || area->closing || area->bait) continue;
       theater_.close_area(*course->to, *area);
       if (area->closed) return std::nullopt;
@@ -264,9 +264,9 @@ void Chaos::restart_later(Life& victim, Duration pause) {
   });
 }
 
-void Chaos::trouble_all(const Life& victim, Duration time, Judge::Harm harm) {
+void Chaos::trouble_all(const Life& victim, Duration time, Reasons::Harm harm) {
   for (std::size_t node = 0; node < theater_.nodes(); ++node) {
-    if (node != victim.node) theater_.judge().trouble(victim.node, node, time, harm);
+    if (node != victim.node) theater_.judge().reasons().trouble(victim.node, node, time, harm);
   }
 }
 
@@ -277,16 +277,16 @@ void Chaos::strike_process(Fault fault, Life& victim) {
     const Duration time = span(500, 200'000);
     const Duration pace = microseconds(rng_.range(50, 5'000));
     victim.host->set_pace(pace);
-    judge.excuse(victim, time + 50 * pace);
-    trouble_all(victim, time + 50 * pace, Judge::Harm::kDelays);
+    judge.reasons().excuse(victim, time + 50 * pace);
+    trouble_all(victim, time + 50 * pace, Reasons::Harm::kDelays);
     world.after(time, [host = victim.host] { host->set_pace(microseconds(1)); });
     return;
   }
   if (fault == Fault::kStop) {
     const Duration time = silence(200, 600'000);
     victim.host->stop();
-    judge.excuse(victim, time);
-    trouble_all(victim, time, Judge::Harm::kSilences);
+    judge.reasons().excuse(victim, time);
+    trouble_all(victim, time, Reasons::Harm::kSilences);
     world.after(time, [host = victim.host] { host->resume(); });
     return;
   }
@@ -318,7 +318,7 @@ void Chaos::reset_late(Life& from, Life& to) {
   const auto connections = universe.net.between(from.host->number(), to.host->number());
   const std::uint32_t opener = connections[rng_.below(connections.size())]->host(0);
   const Duration kept = microseconds(rng_.range(0, 800)), pause = microseconds(rng_.range(2'000, 30'000));
-  theater_.judge().trouble(from.node, to.node, kept + pause, Judge::Harm::kDelays);
+  theater_.judge().reasons().trouble(from.node, to.node, kept + pause, Reasons::Harm::kDelays);
   for (const auto& each : connections) {
     if (each->host(0) == opener) universe.net.reset_late(each, from.host->number(), kept, pause);
   }
@@ -343,7 +343,8 @@ void Chaos::strike_links(Fault fault, Life& from, Life& to) {
     // Behind a window of 200 bytes heartbeats wait for their turn, and may be late, too.
     const bool clogged = fault == Fault::kFullQueue && theater_.settings().mode == sim::Mode::kStream;
     const bool silences = cut || clogged;
-    theater_.judge().trouble(from.node, to.node, time, silences ? Judge::Harm::kSilences : Judge::Harm::kDelays);
+    theater_.judge().reasons().trouble(from.node, to.node, time,
+                                       silences ? Reasons::Harm::kSilences : Reasons::Harm::kDelays);
   }
   if (fault == Fault::kLoss || fault == Fault::kDelay) {
     sim::LinkOptions bad = fabric.default_options();

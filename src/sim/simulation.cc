@@ -107,7 +107,7 @@ class Simulation {
         judge_(universe_, options.mode == sim::Mode::kStream),
         settings_(draw_settings(universe_.world.rng(), options)) {
     draw_network(universe_.world.rng(), settings_, universe_);
-    judge_.expect_patience(settings_.peer_timeout / 2);
+    judge_.reasons().expect_patience(settings_.peer_timeout / 2);
     theater_ = std::make_unique<Theater>(universe_, judge_, settings_);
     user_ = std::make_unique<User>(*theater_);
     if (settings_.strangers) strangers_ = std::make_unique<Strangers>(*theater_);
@@ -130,10 +130,10 @@ class Simulation {
     result.failure = judge_.failure();
     result.hash = universe_.world.trace_hash();
     result.steps = universe_.world.steps();
-    result.transfers = judge_.moves();
-    result.good_transfers = judge_.good_moves();
-    result.atomics = judge_.atomics();
-    result.good_atomics = judge_.good_atomics();
+    result.transfers = judge_.transfers().count();
+    result.good_transfers = judge_.transfers().good();
+    result.atomics = judge_.atomics().count();
+    result.good_atomics = judge_.atomics().good();
     result.lives = theater_->lives().size();
     result.faults = chaos_->struck();
     result.coverage = chaos_->coverage();
@@ -241,7 +241,7 @@ class Simulation {
     universe_.world.run_for(milliseconds(100));
     // Who tried in vain before it was healed may have come up only now, and asked for a card.
     const Instant told = universe_.world.now() + kTellMax;
-    universe_.world.run_until(told, [this] { return judge_.failed() || judge_.all_told(theater_->lives()); });
+    universe_.world.run_until(told, [this] { return judge_.failed() || judge_.books().all_told(theater_->lives()); });
     if (!judge_.failed()) listen();
   }
 
@@ -263,8 +263,9 @@ class Simulation {
     }
     universe_.world.run_for(kListen);
     for (std::size_t node = 0; node < theater_->nodes(); ++node) {
-      judge_.check_silent(theater_->at(node), universe_.world.sends(static_cast<std::uint32_t>(node)) - before[node],
-                          kListen / settings_.heartbeat);
+      judge_.books().check_silent(theater_->at(node),
+                                  universe_.world.sends(static_cast<std::uint32_t>(node)) - before[node],
+                                  kListen / settings_.heartbeat);
     }
   }
 
@@ -276,8 +277,8 @@ class Simulation {
 
   void come_back() {
     const Instant end = universe_.world.now() + kBetterMax;
-    universe_.world.run_until(end, [this] { return judge_.failed() || judge_.all_go_best(theater_->lives()); });
-    if (!judge_.failed()) judge_.check_best(theater_->lives());
+    universe_.world.run_until(end, [this] { return judge_.failed() || judge_.books().all_go_best(theater_->lives()); });
+    if (!judge_.failed()) judge_.books().check_best(theater_->lives());
     universe_.world.note("came back", {});
   }
 
@@ -286,10 +287,10 @@ class Simulation {
     for (std::size_t node = 0; node < theater_->nodes(); ++node) {
       Life& life = theater_->at(node);
       user_->read(life);
-      if (life.alive && !judge_.failed()) judge_.check_counters(life);
+      if (life.alive && !judge_.failed()) judge_.books().check_counters(life);
     }
     judge_.check_memory(theater_->lives());
-    if (!judge_.failed()) judge_.check_books(theater_->lives());
+    if (!judge_.failed()) judge_.books().check_books(theater_->lives());
     if (!judge_.failed()) user_->try_stale_plans();
     for (std::size_t node = 0; node < theater_->nodes() && !judge_.failed(); ++node) {
       Life& life = theater_->at(node);

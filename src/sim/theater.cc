@@ -238,7 +238,7 @@ void Theater::crash(Life& life, bool power) {
   const auto number = static_cast<std::uint32_t>(life.node);
   power ? universe_.net.lose_power(number) : universe_.net.crash(number);
   universe_.hub.died(life.host);
-  judge_.on_end(life);
+  judge_.messages().on_end(life);
   const agent::inner::Turner kept(life.agent);
   agent::inner::let_go(life.agent);
   drop_handles(life);
@@ -262,7 +262,7 @@ Status Theater::close(Life& life) {
     if (status.ok() && !area->closed && area.get() != life.own_words) judge_.on_close(life, *area, status);
   }
   life.host->die();
-  judge_.on_end(life);
+  judge_.messages().on_end(life);
   drop_handles(life);
   agent::inner::let_go(life.agent);
   return status;

@@ -78,7 +78,7 @@ void User::read(Life& life) {
   while (!judge.failed()) {
     auto event = life.agent.take_event();
     if (!event) break;
-    judge.on_event(life, *event);
+    judge.messages().on_event(life, *event);
   }
   std::array<Notification, 16> notes;
   const std::size_t count = life.agent.take_notifications(notes);
@@ -87,7 +87,7 @@ void User::read(Life& life) {
     for (int i = 0; i < 8 && !judge.failed(); ++i) {
       auto message = life.agent.take_message(channel);
       if (!message) break;
-      judge.on_message(life, *message);
+      judge.messages().on_message(life, *message);
     }
   }
   life.host->wake();
@@ -195,7 +195,7 @@ Course* User::make_course(Life& life, Life& to) {
     return nullptr;
   }
   course->plan = *made;
-  if (course->bait) course->bait = Judge::is_lie(*course);
+  if (course->bait) course->bait = TransferJudge::is_lie(*course);
   if (course->plan.bytes() != course->bytes) theater_.judge().fail(life, "a plan has other bytes than it was given");
   life.courses.push_back(std::move(course));
   return life.courses.back().get();
@@ -205,7 +205,7 @@ void User::retire(Life& life) {
   if (life.courses.size() < kCoursesMax) return;
   for (std::size_t i = 0; i < life.courses.size(); ++i) {
     Course& course = *life.courses[i];
-    if (!theater_.judge().idle(course) || course.tainted) continue;
+    if (!theater_.judge().transfers().idle(course) || course.tainted) continue;
     for (const Pair& pair : course.pairs) {
       pair.local->plot->give_back(pair.local_lease);
       pair.remote->plot->give_back(pair.remote_lease);
@@ -231,8 +231,8 @@ void User::write_again(Life& life, Life& to, Instant since) {
   Course* last = nullptr;
   std::vector<Course*> again;
   for (const auto& course : life.courses) {
-    const bool fits = course->to == &to && course->write && !course->bait && !course->tainted && judge.idle(*course) &&
-                      course->latest != nullptr;
+    const bool fits = course->to == &to && course->write && !course->bait && !course->tainted &&
+                      judge.transfers().idle(*course) && course->latest != nullptr;
     if (!fits) continue;
     if (course->latest->final_at >= since) again.push_back(course.get());
     if (last == nullptr || course->latest->final_at > last->latest->final_at) last = course.get();
@@ -248,7 +248,7 @@ void User::write_again(Life& life, Life& to, Instant since) {
 void User::submit_again(Life& life) {
   if (life.courses.empty()) return submit_new(life);
   Course& course = *life.courses[rng_.below(life.courses.size())];
-  if (course.tainted || !theater_.judge().idle(course) || life.scratch->closing) return;
+  if (course.tainted || !theater_.judge().transfers().idle(course) || life.scratch->closing) return;
   submit(life, course);
 }
 
@@ -271,9 +271,9 @@ Move* User::pick_leader(Life& life) {
 
 bool User::submit(Life& life, Course& course) {
   Judge& judge = theater_.judge();
-  judge.check_stays(course);
+  judge.transfers().check_stays(course);
   if (judge.failed()) return false;
-  Move& move = judge.new_move(course);
+  Move& move = judge.transfers().make(course);
   move.submitted = theater_.universe().world.now();
   SubmitOptions options;
   const std::string text = note_of(move.uid);
@@ -316,10 +316,10 @@ bool User::submit(Life& life, Course& course) {
   theater_.universe().world.note("submit", life.name, move.uid, course.bytes);
   Result<Transfer> transfer = course.plan.submit(options);
   if (!transfer) {
-    const bool lost = move.leader != nullptr && judge.ended_badly(*move.leader);
-    judge.drop_move(move);
+    const bool lost = move.leader != nullptr && judge.transfers().ended_badly(*move.leader);
+    judge.transfers().drop(move);
     if (lost && transfer.error().code() == Code::kCancelled) return false;
-    judge.on_refused(life, course, transfer.error());
+    judge.transfers().on_refused(life, course, transfer.error());
     return false;
   }
   move.transfer = std::move(*transfer);
@@ -365,7 +365,7 @@ void User::send(Life& life) {
       }
       return;
     }
-    theater_.judge().on_sent(life, *to, channel, *sent);
+    theater_.judge().messages().on_sent(life, *to, channel, *sent);
   }
 }
 

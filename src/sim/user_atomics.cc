@@ -103,14 +103,14 @@ void User::ask_atomic_again(Life& life) {
 
 void User::ask_atomic(Life& life, Life& to, Area& area, const RemoteRange& range) {
   Judge& judge = theater_.judge();
-  AtomicCall& call = judge.new_atomic(life, to, area);
+  AtomicCall& call = judge.atomics().make(life, to, area);
   call.range = range;
   call.bait = is_refusable(range, area);
   const Code fault = fault_of(range);
   const bool has_digit = fault == Code::kOk && !call.bait;
   if (has_digit) {
     call.word = range.offset / kWordSize;
-    if (area.atomic_words[call.word].calls.size() >= kDigitsPerWord) return judge.drop_atomic(call);
+    if (area.atomic_words[call.word].calls.size() >= kDigitsPerWord) return judge.atomics().drop(call);
     call.before = area.atomic_words[call.word].seen;
     take_digit(call);
   }
@@ -125,8 +125,8 @@ void User::ask_atomic(Life& life, Life& to, Area& area, const RemoteRange& range
   Result<AtomicOp> op = call.expected ? compare_swap(life.agent, range, *call.expected, *call.expected + one, options)
                                       : fetch_add(life.agent, range, one, options);
   if (!op) {
-    judge.on_atomic_refused(call, op.error(), fault);
-    return judge.drop_atomic(call);
+    judge.atomics().on_refused(call, op.error(), fault);
+    return judge.atomics().drop(call);
   }
   if (fault != Code::kOk) return judge.fail(life, "an atomic operation on a word that can be none was taken");
   call.op = std::move(*op);
@@ -139,13 +139,13 @@ void User::add_own(Life& life) {
   Area* const area = pick_atomic_area(life, false);
   const auto word = area != nullptr ? pick_word(rng_, *area) : std::nullopt;
   if (!word) return;
-  AtomicCall& call = theater_.judge().new_atomic(life, life, *area);
+  AtomicCall& call = theater_.judge().atomics().make(life, life, *area);
   call.word = *word;
   call.range.offset = kWordSize * *word;
   take_digit(call);
   auto* const at = reinterpret_cast<std::uint64_t*>(area->plot->bytes().data() + kWordSize * *word);
   call.before = area->atomic_words[*word].seen;
-  theater_.judge().on_own_atomic(call, std::atomic_ref<std::uint64_t>(*at).fetch_add(call.digit));
+  theater_.judge().atomics().on_own(call, std::atomic_ref<std::uint64_t>(*at).fetch_add(call.digit));
 }
 
 void User::cancel_atomic(Life& life) {

@@ -9,6 +9,8 @@
 
 #include "backend/shm/port.h"
 #include "base/format.h"
+#include "base/shown.h"
+#include "base/try.h"
 
 namespace hawser::backend::shm {
 
@@ -49,6 +51,16 @@ class ShmPath::Pin {
 
 namespace {
 
+constexpr Duration kRetry = std::chrono::milliseconds(1);  // While the peer's queue of connections is full.
+constexpr int kPacketsPerLook = 16;
+
+Greeting::Uses uses_of(const Shared& shared) {
+  return {.identity = shared.context.identity,
+          .probe = shared.probe,
+          .gates = shared.gates,
+          .ring_bytes = shared.options.ring_bytes};
+}
+
 Status closed_region() {
   return Status(Code::kDenied, "the region was closed by its owner")
       .with_scope(Scope::kRequest)
@@ -64,6 +76,31 @@ base::CopyHint hint_of(const ShmBinding& target, const Chunk& chunk, std::uint64
 }
 
 }  // namespace
+
+ShmPath::ShmPath(ShmPort& port, const PathTarget& target, std::string socket_path)
+    : port_(port),
+      greeting_(uses_of(port.shared()), {.socket = std::move(socket_path),
+                                         .peer = std::string(target.peer),
+                                         .incarnation = target.incarnation,
+                                         .supersedes = target.supersedes}),
+      deadline_(target.deadline),
+      socket_(port.watches(), port.shared().forks, this),
+      server_(port.shared().context.regions, port.options()) {}
+
+ShmPath::ShmPath(ShmPort& port, ForkFd socket, const Open& open)
+    : port_(port),
+      stage_(Stage::kGreeting),
+      is_inbound_(true),
+      greeting_(uses_of(port.shared()), open.hello.session),
+      peer_(identity_of(open.hello)),
+      socket_(port.watches(), port.shared().forks, this),
+      server_(port.shared().context.regions, port.options()) {
+  socket_.take(std::move(socket));
+}
+
+ShmPath::~ShmPath() {
+  if (my_door_) port_.watches().remove(my_door_.get());
+}
 
 BufferState ShmPath::buffer_state(const Job& job) const {
   if (job.cursor.done > 0) return BufferState::kPartlyWritten;
@@ -83,7 +120,9 @@ PathState ShmPath::state() const {
   }
 }
 
-Status ShmPath::named(Status status) const { return status.with_peer(peer_.name.empty() ? wanted_peer_ : peer_.name); }
+Status ShmPath::named(Status status) const {
+  return status.with_peer(peer_.name.empty() ? greeting_.wanted().peer : peer_.name);
+}
 
 void ShmPath::count_chunk(const Chunk& chunk) {
   ++counts_.chunks;
@@ -258,11 +297,12 @@ std::uint64_t ShmPath::work_mapped(Job& job, const ShmBinding& target, std::uint
 Status ShmPath::move_ends(const ShmBinding& target, const Chunk& chunk) {
   if (!cross_.is_alive()) return left_process();
   const int error = port_.cross_mover().move_ends(cross_, target, chunk);
-  return error == 0 ? Status() : cross_memory_status(-error, credentials_.process);
+  return error == 0 ? Status() : cross_memory_status(-error, socket_.credentials().process);
 }
 
 Status ShmPath::left_process() const {
-  return Status(Code::kDisconnected, base::format("process {} left", credentials_.process)).with_scope(Scope::kPath);
+  return Status(Code::kDisconnected, base::format("process {} left", socket_.credentials().process))
+      .with_scope(Scope::kPath);
 }
 
 // One kernel call is a turn's work.
@@ -283,7 +323,9 @@ std::uint64_t ShmPath::work_foreign(Job& job, const ShmBinding& target, std::uin
     }
   }
   if (moved < 0) {
-    end_job(job, cross_memory_status(static_cast<int>(-moved), credentials_.process).with_buffer(buffer_state(job)));
+    end_job(
+        job,
+        cross_memory_status(static_cast<int>(-moved), socket_.credentials().process).with_buffer(buffer_state(job)));
   } else if (job.cursor.done == job.chunk.bytes) {
     end_job(job, {});
   }
@@ -342,6 +384,219 @@ std::size_t ShmPath::receive(std::span<PortEvent> out, Inbox& inbox) {
   return count;
 }
 
+// ---- How it comes up.
+
+void ShmPath::start(Instant now) {
+  retry_at_ = Instant::max();
+  Result<base::Fd> socket = connect_to(greeting_.wanted().socket);
+  if (!socket && socket.error().code() == Code::kBusy && socket.error().scope() == Scope::kPeer) {
+    retry_at_ = now + kRetry;
+    return;
+  }
+  if (!socket) return end(socket.error());
+  socket_.take(ForkFd(std::move(*socket), port_.shared().forks));
+  stage_ = step(stage_, StageEvent::kSaidHello).next;
+  if (Status status = greet(); !status.ok()) end(std::move(status));
+}
+
+/// Makes the link and says hello with it.
+Status ShmPath::greet() {
+  HAWSER_TRY(look_at_peer());
+  HAWSER_TRY_ASSIGN(Greeting::Ends ends, greeting_.say_open(socket_.fd()));
+  is_peer_quiet_ = false;
+  adopt(std::move(ends));
+  return watch_all();
+}
+
+Status ShmPath::look_at_peer() {
+  HAWSER_TRY(socket_.look_at_peer());
+  cross_ = CrossMemory(socket_.credentials().process, socket_.process_fd(), socket_.fd(), port_.shared().forks);
+  return {};
+}
+
+void ShmPath::adopt(Greeting::Ends ends) {
+  link_ = std::move(ends.link);
+  my_door_ = ForkFd(std::move(ends.my_door), port_.shared().forks);
+  peer_door_ = ForkFd(std::move(ends.peer_door), port_.shared().forks);
+}
+
+Status ShmPath::watch_all() {
+  HAWSER_TRY(socket_.watch());
+  // By edges: ringing again tells again, and the counter need not be read.
+  return port_.watches().add(my_door_.get(), EPOLLIN | EPOLLET, door_watch_);
+}
+
+template <typename Said>
+void ShmPath::learn(const Said& said) {
+  if (said.membarrier && port_.shared().gates.has_membarrier()) fence_ = PinFence::kLight;
+  knows_ends_ = said.ends;
+  if (said.views) views_.begin(link_.my_view_pins());
+}
+
+Status ShmPath::admit(Packet& packet, const Open& open) {
+  HAWSER_TRY_ASSIGN(Greeting::Taken taken, Greeting::take_open(packet, open));
+  gates_ = std::move(taken.gates);
+  adopt(std::move(taken.ends));
+  HAWSER_TRY(look_at_peer());
+  learn(open);
+  HAWSER_TRY(watch_all());
+  supersedes_ = open.hello.supersedes;
+  if (!supersedes_.is_zero()) port_.supersede(supersedes_, open.hello.incarnation);
+  HAWSER_TRY(greeting_.say_accept(socket_.fd()));
+  is_peer_quiet_ = false;
+  come_up(open.probe);
+  return {};
+}
+
+void ShmPath::on_accept(Packet& packet, const Accept& message) {
+  Result<PeerGates> gates = greeting_.take_accept(packet, message);
+  if (!gates) return end(gates.error());
+  gates_ = std::move(*gates);
+  peer_ = identity_of(message.hello);
+  learn(message);
+  come_up(message.probe);
+}
+
+void ShmPath::come_up(const Probe& probe) {
+  cross_status_ = port_.options().attach ? cross_.try_probe(probe) : Status(Code::kUnsupported, "attach=false");
+  stage_ = step(stage_, StageEvent::kGreeted).next;
+  deadline_ = Instant::max();
+  rings_.begin(link_, peer_door_.get());
+  ++counts_.epochs;
+  PortEvent event;
+  event.kind = PortEvent::Kind::kPathUp;
+  event.path = this;
+  event.inbound = is_inbound_;
+  event.peer = &peer_;
+  event.session = greeting_.session();
+  if (is_inbound_) event.supersedes = supersedes_;
+  port_.push(std::move(event));
+  port_.make_hot(*this);
+  begin_heartbeats();
+  ask_regions();
+}
+
+Instant ShmPath::next_deadline() const {
+  if (stage_ != Stage::kConnecting && stage_ != Stage::kGreeting) return Instant::max();
+  return std::min(deadline_, retry_at_);
+}
+
+void ShmPath::check_deadline(Instant now) {
+  if (next_deadline() > now) return;
+  if (now < deadline_) return start(now);
+  end(Status(Code::kTimedOut,
+             base::format("no answer from '{}' before the deadline", base::shown(greeting_.wanted().socket))));
+}
+
+// ---- Its socket, and its end.
+
+void ShmPath::on_socket(std::uint32_t events) {
+  if ((events & EPOLLOUT) != 0) send_reply();
+  Packet packet;
+  for (int i = 0; i < kPacketsPerLook && socket_ && !server_.has_reply(); ++i) {
+    const Io io = socket_.receive(&packet);
+    if (io == Io::kAgain) return;
+    if (io == Io::kDone) {
+      handle(packet);
+      continue;
+    }
+    if (io == Io::kFailed) end(base::errno_status(Code::kCorrupt, "reading the peer's socket", errno));
+    return on_peer_left();
+  }
+  // What waits behind an answer that cannot be sent is not read, but the end is noticed.
+  if (socket_ && (events & (EPOLLHUP | EPOLLERR)) != 0) on_peer_left();
+}
+
+void ShmPath::handle(Packet& packet) {
+  Result<Control> control = decode_control(packet.bytes(), versions_of(port_.shared().context.identity));
+  if (!control) return end(control.error());
+  const Reading how = reading(stage_, static_cast<PacketKind>(control->index()));
+  if (how == Reading::kCorrupt) return end(Status(Code::kCorrupt, "the peer greeted twice"));
+  if (how == Reading::kPassOver) return;
+  if (auto* bye = std::get_if<Bye>(&*control)) {
+    bye_ = std::move(*bye);
+  } else if (auto* accept = std::get_if<Accept>(&*control)) {
+    on_accept(packet, *accept);
+  } else if (auto* bind = std::get_if<Bind>(&*control)) {
+    on_bind(*bind);
+  } else if (auto* bound = std::get_if<Bound>(&*control)) {
+    on_bound(packet, *bound);
+  }
+}
+
+void ShmPath::on_process_end() {
+  socket_.unwatch_process();
+  on_socket(EPOLLIN);  // its last words
+  if (!is_peer_quiet_) on_peer_left();
+}
+
+/// The peer will not copy any more: it closed its end, or it died.
+void ShmPath::on_peer_left() {
+  is_peer_quiet_ = true;
+  if (bye_) {
+    Status status(bye_->code, base::format("the peer closed: {}", base::shown(bye_->reason)));
+    end(bye_->gone ? status.with_scope(Scope::kPeer) : status.with_scope(Scope::kPath));
+  } else {
+    end(Status(Code::kDisconnected, base::format("process {} exited without closing", socket_.credentials().process))
+            .with_scope(Scope::kPeer));
+  }
+  close_socket();
+}
+
+void ShmPath::close_socket() {
+  cross_ = {};  // Its look at a socket that is closed would find nothing wrong.
+  socket_.close();
+}
+
+void ShmPath::end(Status why) {
+  const StageStep& taken = step(stage_, StageEvent::kEnded);
+  if (taken.action == StageAction::kNone) return;
+  end_status_ = named(std::move(why));
+  stage_ = taken.next;
+  views_.end_all();  // Before the peer hears that nobody here is in its memory any more.
+  rings_.drain();
+  rings_.drop_outbox();
+  end_jobs(end_status_);
+  if (socket_ && !is_peer_quiet_) {
+    Bye bye{end_status_.code(), port_.is_closing(), std::string(end_status_.message())};
+    socket_.say_last(encode(bye));
+  }
+  if (taken.action == StageAction::kReportDown) return report_down();
+  port_.note_draining(*this);
+}
+
+bool ShmPath::release() {
+  end(Status(Code::kDisconnected, "released by this agent"));
+  stage_ = step(stage_, StageEvent::kReleased).next;
+  for (Mapping& mapping : regions_.forget_all()) port_.unmap_later(std::move(mapping));
+  return !is_peer_quiet_ && socket_;
+}
+
+bool ShmPath::holds(std::uint32_t index, std::uint32_t generation, std::string* holder) const {
+  if (is_peer_quiet_ || !link_) return false;
+  const auto is_it = [&](const Atomics::Word& pin) { return is_inside<Atomics>(pin, index, generation); };
+  if (!is_it(link_.their_pin()) && std::ranges::none_of(link_.their_view_pins(), is_it)) return false;
+  if (holder != nullptr) *holder = base::format("{} (process {})", peer_.name, socket_.credentials().process);
+  return true;
+}
+
+void ShmPath::finish_draining() {
+  const StageStep& taken = step(stage_, StageEvent::kDrained);
+  stage_ = taken.next;
+  if (taken.action == StageAction::kReportDown) report_down();
+}
+
+void ShmPath::report_down() {
+  PortEvent event;
+  event.kind = PortEvent::Kind::kPathDown;
+  event.path = this;
+  event.inbound = is_inbound_;
+  event.peer = &peer_;
+  event.session = greeting_.session();
+  event.status = end_status_;
+  port_.push(std::move(event));
+}
+
 // ---- Regions.
 
 Result<Binding*> ShmPath::bind(const RemoteRegionRef& region) {
@@ -357,7 +612,7 @@ void ShmPath::unbind(std::uint32_t index, std::uint32_t generation) {
 
 void ShmPath::ask_regions() {
   if (stage_ != Stage::kUp) return;
-  regions_.ask([this](std::span<const std::byte> bytes) { return send_packet(socket_.get(), bytes, {}); });
+  regions_.ask([this](std::span<const std::byte> bytes) { return socket_.send(bytes); });
 }
 
 void ShmPath::on_bound(Packet& packet, const Bound& message) {
@@ -379,16 +634,8 @@ void ShmPath::on_bind(const Bind& message) {
   send_reply();
 }
 
-/// Sends the waiting answer; while it does not go out, the socket is watched for room and not read.
 void ShmPath::send_reply() {
-  if (!server_.has_reply() || !socket_) return;
-  const Io io = server_.send(socket_.get());
-  const int error = errno;
-  if (const bool waits = io == Io::kAgain; waits != std::exchange(is_reply_waiting_, waits)) {
-    Status status = port_.rewatch(socket_.get(), waits ? EPOLLOUT : EPOLLIN | EPOLLRDHUP, socket_watch_);
-    if (!status.ok()) return end(std::move(status));
-  }
-  if (io == Io::kFailed) end(base::errno_status("answering the peer", error));
+  if (Status status = socket_.send_reply(server_); !status.ok()) end(std::move(status));
 }
 
 // ---- Heartbeats.
@@ -442,7 +689,7 @@ void ShmPath::watch_peer(Instant now) {
 
 PathCounters ShmPath::counters() const {
   PathCounters counters = counts_;
-  counters.peer = peer_.name.empty() ? wanted_peer_ : peer_.name;
+  counters.peer = peer_.name.empty() ? greeting_.wanted().peer : peer_.name;
   counters.backend = "shm";
   constexpr std::string_view kNames[] = {"connecting", "connecting", "up", "draining", "down"};
   counters.state = kNames[static_cast<std::size_t>(stage_)];
@@ -453,7 +700,8 @@ std::string ShmPath::describe() const {
   const PeerRegions::Mapped mapped = regions_.mapped();
   return base::format(
       "shm {} process {} pins {} cross-memory {} mapped {} regions, {} bytes; {} views; {} chunks queued",
-      is_inbound_ ? "from" : "to", credentials_.process, fence_ == PinFence::kLight ? "by membarrier" : "by fence",
+      is_inbound_ ? "from" : "to", socket_.credentials().process,
+      fence_ == PinFence::kLight ? "by membarrier" : "by fence",
       cross_status_.ok() ? std::string("allowed") : std::string(cross_status_.message()), mapped.count, mapped.bytes,
       views_.text(), job_count_);
 }

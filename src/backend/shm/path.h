@@ -26,28 +26,23 @@
 #include "backend/shm/cross_memory.h"
 #include "backend/shm/fork_list.h"
 #include "backend/shm/gate.h"
+#include "backend/shm/greeting.h"
 #include "backend/shm/heartbeat.h"
 #include "backend/shm/inbox.h"
 #include "backend/shm/link.h"
 #include "backend/shm/message_rings.h"
 #include "backend/shm/packet.h"
 #include "backend/shm/peer_regions.h"
+#include "backend/shm/peer_socket.h"
 #include "backend/shm/pin.h"
-#include "backend/shm/place.h"
 #include "backend/shm/region_server.h"
 #include "backend/shm/stage.h"
 #include "backend/shm/views.h"
+#include "backend/shm/watches.h"
 
 namespace hawser::backend::shm {
 
 class ShmPort;
-
-/// What the port's epoll tells of: one of a path's descriptors, a visitor, or the listening socket.
-struct Watch {
-  enum class Kind : std::uint8_t { kListener, kVisitor, kSocket, kProcess, kDoor };
-  Kind kind = Kind::kListener;
-  void* owner = nullptr;
-};
 
 class ShmPath final : public Path {
  public:
@@ -76,14 +71,14 @@ class ShmPath final : public Path {
 
   // For the port.
   Stage stage() const { return stage_; }
-  base::Id128 session() const { return session_; }
+  base::Id128 session() const { return greeting_.session(); }
   const Identity& peer() const { return peer_; }
   /// Tries to connect (again).
   void start(Instant now);
   /// Takes what came with `open`, answers it and comes up. Bad: the visitor is to be told why.
   Status admit(Packet& packet, const Open& open);
   /// After a refused admit().
-  ForkFd take_socket() { return std::move(socket_); }
+  ForkFd take_socket() { return socket_.give_back(); }
   /// When start() is to be tried again or the path gives up; Instant::max() when it does not wait.
   Instant next_deadline() const;
   void check_deadline(Instant now);
@@ -133,13 +128,14 @@ class ShmPath final : public Path {
   class Pin;
   bool has_read_stage() const { return stage_ == Stage::kUp || stage_ == Stage::kDraining; }
 
-  // session.cc
   Status greet();
-  Status check_greeting(const wire::Hello& hello) const;
-  Status refusal_before_hello(const Status& why);
-  Status adopt_credentials();
+  Status look_at_peer();
+  void adopt(Greeting::Ends ends);
   Status watch_all();
-  void come_up();
+  /// What the peer said of itself in its `open` or `accept`.
+  template <typename Said>
+  void learn(const Said& said);
+  void come_up(const Probe& probe);
   void report_down();
   void handle(Packet& packet);
   void on_accept(Packet& packet, const Accept& message);
@@ -149,13 +145,11 @@ class ShmPath final : public Path {
   void send_reply();
   void on_peer_left();
   void close_socket();
-  void learn_peer(const wire::Hello& hello);
 
   void begin_heartbeats();
   void note_silence(PortEvent::Kind kind, Status status);
   Status silence(Duration silent, Scope scope) const;
 
-  // path.cc
   std::uint32_t copy_at_once(std::span<const Chunk> chunks, std::uint64_t bytes_max, std::uint64_t& left);
   bool call_at_once(const ShmBinding& target, const Chunk& chunk);
   BufferState buffer_state(const Job& job) const;
@@ -194,19 +188,14 @@ class ShmPath final : public Path {
   Views views_;  ///< Begun only where the peer looks at their pins. They lie in the link.
 
   // Session.
-  std::string socket_path_;
-  std::string wanted_peer_;
-  base::Id128 wanted_incarnation_;
-  base::Id128 supersedes_;
-  base::Id128 session_;
+  Greeting greeting_;
+  base::Id128 supersedes_;  ///< Inbound: the session that its opener replaces by this one.
   Identity peer_;
   Instant deadline_ = Instant::max();
   Instant retry_at_ = Instant::max();
-  ForkFd socket_;
-  ForkFd process_fd_;
+  PeerSocket socket_;
   ForkFd my_door_;
   ForkFd peer_door_;
-  Credentials credentials_;
   PeerGates gates_;
   CrossMemory cross_;
   bool is_torn_ = false;  ///< A chunk was moved in part, and is or was submitted anew: no job can say "untouched".
@@ -214,14 +203,11 @@ class ShmPath final : public Path {
   Status end_status_;
   std::optional<Bye> bye_;
   Heartbeat heartbeat_{link_};
-  Watch socket_watch_{Watch::Kind::kSocket, this};
-  Watch process_watch_{Watch::Kind::kProcess, this};
   Watch door_watch_{Watch::Kind::kDoor, this};
 
   PeerRegions regions_;
   RegionServer server_;
   base::IntrusiveList<Job, &Job::hook> waiting_;  ///< Chunks whose region is not known yet.
-  bool is_reply_waiting_ = false;                 ///< The socket had no room for an answer: nothing is read meanwhile.
 };
 
 }  // namespace hawser::backend::shm

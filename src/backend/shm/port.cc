@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/format.h"
 #include "base/try.h"
+#include "proto/detector.h"
 
 namespace hawser::backend::shm {
 namespace {
@@ -16,32 +16,29 @@ void drop(std::vector<T*>& list, const T* value) {
 
 }  // namespace
 
-ShmPort::ShmPort(const Shared& shared, base::Epoll epoll) : shared_(shared), epoll_(std::move(epoll)) {
-  shared_.forks.add(epoll_.fd());
+ShmPort::ShmPort(const Shared& shared, base::Epoll epoll)
+    : shared_(shared),
+      watches_(std::move(epoll)),
+      visitors_(
+          {.watches = watches_,
+           .forks = shared.forks,
+           .identity = shared.context.identity,
+           .log = shared.context.log,
+           .admit = [this](ForkFd& socket, Packet& packet, const Open& open) { return admit(socket, packet, open); }}) {
+  shared_.forks.add(watches_.fd());
 }
 
 Result<std::unique_ptr<Port>> ShmPort::make(const Shared& shared) {
   HAWSER_TRY_ASSIGN(base::Epoll epoll, base::Epoll::open());
   std::unique_ptr<ShmPort> port(new ShmPort(shared, std::move(epoll)));
-  HAWSER_TRY(port->watch(shared.place.socket(), EPOLLIN, port->listener_watch_));
-  port->hold_reserve();
+  HAWSER_TRY(port->visitors_.listen(shared.place.socket()));
   return std::unique_ptr<Port>(std::move(port));
 }
 
 ShmPort::~ShmPort() {
   paths_.clear();
   ghosts_.clear();
-  shared_.forks.remove(epoll_.fd());
-}
-
-Status ShmPort::watch(int fd, std::uint32_t events, Watch& watch) {
-  return epoll_.add(fd, events, reinterpret_cast<std::uint64_t>(&watch));
-}
-Status ShmPort::rewatch(int fd, std::uint32_t events, Watch& watch) {
-  return epoll_.modify(fd, events, reinterpret_cast<std::uint64_t>(&watch));
-}
-void ShmPort::unwatch(int fd) {
-  static_cast<void>(epoll_.remove(fd).ok());  // one that was never added is fine
+  shared_.forks.remove(watches_.fd());
 }
 
 Result<Path*> ShmPort::open_path(const PathTarget& target, Instant now) {
@@ -87,6 +84,71 @@ std::size_t ShmPort::turn(Instant now, const TurnBudget& budget) {
   if (!unmaps_.empty()) work += unmap_some();
   for (const ShmPath* path : hot_) work += path->has_message() ? 1 : 0;
   return work + draining_.size() + (events_.size() - events_taken_);
+}
+
+std::size_t ShmPort::look(Instant now) {
+  looked_at_ = now;
+  turns_ = 0;
+  has_slept_ = false;
+  const std::size_t count =
+      watches_.look([this](const Watch& watch, std::uint32_t events) { on_event(watch, events); });
+  if (!connecting_.empty()) check_deadlines(now);
+  visitors_.turn(now);
+  if (!ghosts_.empty()) bury_ghosts();
+  if (heartbeat_at_ <= now) watch_peers(now);
+  return count;
+}
+
+void ShmPort::on_event(const Watch& watch, std::uint32_t events) {
+  switch (watch.kind) {
+    case Watch::Kind::kListener:
+      return visitors_.on_listener(now_);
+    case Watch::Kind::kVisitor:
+      return visitors_.on_visitor(*static_cast<Visitors::Visitor*>(watch.owner), now_);
+    case Watch::Kind::kSocket:
+      return static_cast<ShmPath*>(watch.owner)->on_socket(events);
+    case Watch::Kind::kProcess:
+      return static_cast<ShmPath*>(watch.owner)->on_process_end();
+    case Watch::Kind::kDoor: {
+      auto& path = *static_cast<ShmPath*>(watch.owner);
+      path.answer_heartbeat();
+      if (path.state() == PathState::kUp) make_hot(path);
+      return;
+    }
+  }
+}
+
+void ShmPort::check_deadlines(Instant now) {
+  for (std::size_t i = 0; i < connecting_.size(); ++i) connecting_[i]->check_deadline(now);
+  std::erase_if(connecting_, [](const ShmPath* path) { return path->state() != PathState::kConnecting; });
+}
+
+void ShmPort::watch_peers(Instant now) {
+  auto asked = static_cast<std::size_t>(
+      std::ranges::count_if(paths_, [now](const auto& path) { return path->next_heartbeat() <= now; }));
+  const bool is_due = asked > 0;  // Else one that was due was heard meanwhile.
+  heartbeat_at_ = Instant::max();
+  for (const auto& path : paths_) {
+    if (is_due && asked < proto::kHastenedMax && path->hasten_heartbeat(now)) ++asked;
+    path->watch_peer(now);
+    heartbeat_at(path->next_heartbeat());
+  }
+}
+
+void ShmPort::bury_ghosts() {
+  std::erase_if(ghosts_, [](const auto& path) { return path->is_peer_quiet(); });
+}
+
+Status ShmPort::admit(ForkFd& socket, Packet& packet, const Open& open) {
+  auto path = std::make_unique<ShmPath>(*this, std::move(socket), open);
+  Status status = path->admit(packet, open);
+  if (!status.ok()) {
+    socket = path->take_socket();
+    forget(*path);
+    return status;
+  }
+  paths_.push_back(std::move(path));
+  return {};
 }
 
 std::size_t ShmPort::copy(const TurnBudget& budget) {
@@ -269,10 +331,8 @@ bool ShmPort::region_quiet(std::uint32_t index, std::uint32_t generation, std::s
 void ShmPort::begin_close(Instant now) {
   if (std::exchange(is_closing_, true)) return;
   now_ = now;
-  listen_at_ = Instant::max();
-  unwatch(shared_.place.socket());
+  visitors_.close();
   shared_.place.close();
-  for (auto& visitor : visitors_) visitor->is_done = true;
   for (const auto& path : paths_) path->end(Status(Code::kDisconnected, "this agent closes").with_scope(Scope::kPeer));
 }
 
@@ -282,9 +342,8 @@ bool ShmPort::idle() const {
 }
 
 Instant ShmPort::next_deadline() const {
-  Instant next = std::min(listen_at_, heartbeat_at_);
+  Instant next = std::min(visitors_.next_deadline(), heartbeat_at_);
   for (const ShmPath* path : connecting_) next = std::min(next, path->next_deadline());
-  for (const auto& visitor : visitors_) next = std::min(next, visitor->deadline);
   return next;
 }
 

@@ -13,28 +13,17 @@
 #include <string>
 #include <vector>
 
-#include "backend/admission_count.h"
 #include "backend/backend.h"
 #include "backend/chunk_queue.h"
 #include "backend/shm/mover.h"
 #include "backend/shm/options.h"
 #include "backend/shm/path.h"
-#include "backend/shm/place.h"
+#include "backend/shm/shared.h"
+#include "backend/shm/visitors.h"
+#include "backend/shm/watches.h"
 #include "base/events.h"
-#include "base/line_gate.h"
 
 namespace hawser::backend::shm {
-
-/// What the backend lends to its port.
-struct Shared {
-  const Context& context;
-  const Options& options;
-  ForkList& forks;
-  Gates& gates;
-  Place& place;
-  const Probe& probe;
-  const base::Id128& boot;
-};
 
 class ShmPort final : public Port {
  public:
@@ -50,22 +39,20 @@ class ShmPort final : public Port {
            !unmaps_.empty() || !draining_.empty();
   }
   Instant next_deadline() const override;
-  int wait_fd() const override { return epoll_.fd(); }
+  int wait_fd() const override { return watches_.fd(); }
   bool prepare_sleep() override;
   void regions_closing(std::span<const RegionId> ids) override;
   bool region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) override;
   void begin_close(Instant now) override;
   bool idle() const override;
-  std::optional<AdmissionCounters> admissions() const override { return admissions_.counters(); }
+  std::optional<AdmissionCounters> admissions() const override { return visitors_.counters(); }
 
   // For its paths.
   const Shared& shared() const { return shared_; }
   const Options& options() const { return shared_.options; }
   ChunkQueue& queue() { return queue_; }
   void push(PortEvent event) { events_.push_back(std::move(event)); }
-  Status watch(int fd, std::uint32_t events, Watch& watch);
-  Status rewatch(int fd, std::uint32_t events, Watch& watch);
-  void unwatch(int fd);
+  const Watches& watches() const { return watches_; }
   void make_hot(ShmPath& path);
   void note_blocked(ShmPath& path);
   void note_outbox(ShmPath& path) { senders_.push_back(&path); }
@@ -90,12 +77,6 @@ class ShmPort final : public Port {
   std::uint64_t& beside_jobs_left() { return beside_jobs_left_; }
 
  private:
-  struct Visitor {
-    ForkFd socket;
-    Instant deadline;
-    Watch watch;
-    bool is_done = false;
-  };
   ShmPort(const Shared& shared, base::Epoll epoll);
 
   std::size_t look(Instant now);
@@ -114,28 +95,19 @@ class ShmPort final : public Port {
   std::size_t take_events(std::span<PortEvent> out);
   std::size_t drain(std::span<PortEvent> out, std::size_t paths, Inbox& inbox);
 
-  // visitors.cc
-  void accept_visitors();
-  void turn_visitors_away(const Status& shortage);
-  void hold_reserve();
-  void pause_listening();
-  void on_visitor(Visitor& visitor);
-  Status welcome(Visitor& visitor, Packet& packet);
-  void refuse(int socket, const Status& why);
-  void dismiss_visitors(Instant now);
+  /// Makes a path of a visitor.
+  Status admit(ForkFd& socket, Packet& packet, const Open& open);
 
   static constexpr Duration kLookInterval = std::chrono::microseconds(100);
   static constexpr Duration kMessagesLast = std::chrono::milliseconds(1);
   static constexpr unsigned kTurnsPerLook = 256;                  ///< At most, when `now` stands still.
   static constexpr std::uint64_t kBesideJobsPerTurn = 64 * 1024;  ///< Bytes.
-  static constexpr std::size_t kEventsPerLook = 64;
-  static constexpr std::size_t kVisitorsMax = 64;  ///< Connected and not proven yet.
-  static constexpr std::size_t kAcceptsPerLook = 16;
   static constexpr std::size_t kInboxBytes = 128 * 1024;
   static constexpr std::size_t kUnmapStep = 8u << 20;  ///< Bytes unmapped in one turn: about half a millisecond.
 
   const Shared shared_;
-  base::Epoll epoll_;
+  Watches watches_;
+  Visitors visitors_;
   Instant now_;
   Instant looked_at_ = Instant::min();
   Instant messages_until_ = Instant::min();
@@ -144,9 +116,6 @@ class ShmPort final : public Port {
   bool has_slept_ = false;
   bool is_closing_ = false;
   Instant heartbeat_at_ = Instant::max();  ///< The earliest of all paths.
-  Instant listen_at_ = Instant::max();     ///< When visitors are let in again, after descriptors ran out.
-  Instant tell_shortage_at_ = Instant::min();
-  ForkFd reserve_;  ///< Given up for a moment to turn visitors away when there are no descriptors left.
 
   std::vector<ShmPath*> hot_;
   std::size_t hand_ = 0;       ///< Where cooling looks next.
@@ -163,11 +132,7 @@ class ShmPort final : public Port {
   std::vector<ShmPath*> draining_;
   std::vector<ShmPath*> connecting_;
   std::vector<Mapping> unmaps_;
-  std::vector<std::unique_ptr<Visitor>> visitors_;
-  base::LineGate line_gate_;
-  AdmissionCount admissions_;
   std::unique_ptr<CrossMover> cross_mover_;
-  Watch listener_watch_{Watch::Kind::kListener, this};
 };
 
 }  // namespace hawser::backend::shm

@@ -1,18 +1,13 @@
-// Atomic operations: each is done once or not at all, and there is one order of them that explains every word's value
-// and everything that was found there.
-//
-// The judge looks at words after every turn. A word's values are sets of operations (see AtomicWord), so an order
-// exists exactly when all values that were seen or found are sets of which one contains the other; what was found must
-// hold what the word held when the operation was asked, and be held by what the word holds at its end.
+#include "sim/atomic_judge.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "agent/inner_simulator.h"
-#include "sim/judge.h"
 
 namespace hawser::simulation {
 namespace {
@@ -20,7 +15,7 @@ namespace {
 /// The upper bits of all digits.
 constexpr std::uint64_t kTwice = 0xaaaa'aaaa'aaaa'aaaaU;
 
-std::string describe(const AtomicCall& call) {
+std::string described(const AtomicCall& call) {
   return fmt::format("{} {} of {}+{} from {} to {}", call.expected ? "compare_swap" : "fetch_add", call.uid,
                      call.area->plot->name(), call.range.offset, call.from->name, call.to->name);
 }
@@ -35,24 +30,29 @@ std::uint64_t word_now(const Area& area, std::size_t index) {
 
 }  // namespace
 
-AtomicCall& Judge::new_atomic(Life& from, Life& to, Area& area) {
-  AtomicCall& call = atomics_.emplace_back();
-  call.uid = new_writer();
+AtomicCall& AtomicJudge::make(Life& from, Life& to, Area& area) {
+  AtomicCall& call = all_.emplace_back();
+  call.uid = uses_.writers.take();
   call.from = &from;
   call.to = &to;
   call.area = &area;
-  call.submitted = universe_.world.now();
-  atomics_by_uid_[call.uid] = &call;
+  call.submitted = uses_.universe.world.now();
+  by_uid_[call.uid] = &call;
   return call;
 }
 
-void Judge::drop_atomic(AtomicCall& call) {
-  if (call.digit != 0) call.area->atomic_words[call.word].calls.pop_back();
-  atomics_by_uid_.erase(call.uid);
-  atomics_.pop_back();
+AtomicCall* AtomicJudge::find(std::uint64_t uid) const {
+  const auto at = by_uid_.find(uid);
+  return at == by_uid_.end() ? nullptr : at->second;
 }
 
-void Judge::observe_atomics(Life& life) {
+void AtomicJudge::drop(AtomicCall& call) {
+  if (call.digit != 0) call.area->atomic_words[call.word].calls.pop_back();
+  by_uid_.erase(call.uid);
+  all_.pop_back();
+}
+
+void AtomicJudge::observe_finals(Life& life) {
   for (std::size_t i = 0; i < life.atomics.size() && !failed();) {
     AtomicCall& call = *life.atomics[i];
     if (!call.held || !call.op.done()) {
@@ -61,41 +61,41 @@ void Judge::observe_atomics(Life& life) {
     }
     call.status = call.op.status();
     if (call.status.ok()) call.found = call.op.found();
-    on_atomic_final(call);
+    on_final(call);
   }
 }
 
-void Judge::on_atomic_completion(Life& life, AtomicCall& call, const Completion& entry) {
-  if (!call.queued) return fail(life, describe(call) + " was completed in a queue that it was not given");
-  if (++call.completions > 1) return fail(life, describe(call) + " was completed twice in its queue");
+void AtomicJudge::on_completion(Life& life, AtomicCall& call, const Completion& entry) {
+  if (!call.queued) return fail(life, described(call) + " was completed in a queue that it was not given");
+  if (++call.completions > 1) return fail(life, described(call) + " was completed twice in its queue");
   const std::uint64_t bytes = entry.status.ok() ? sizeof(std::uint64_t) : 0;
   if (entry.bytes != bytes)
-    return fail(life, describe(call) + fmt::format(" says that it moved {} bytes", entry.bytes));
+    return fail(life, described(call) + fmt::format(" says that it moved {} bytes", entry.bytes));
   if (call.held && !(call.status == entry.status)) {
-    return fail(life, describe(call) + " ended as '" + call.status.to_string() + "' but its completion says '" +
+    return fail(life, described(call) + " ended as '" + call.status.to_string() + "' but its completion says '" +
                           entry.status.to_string() + "'");
   }
   if (call.held) return;
   call.status = entry.status;
-  on_atomic_final(call);
+  on_final(call);
 }
 
-void Judge::on_own_atomic(AtomicCall& call, std::uint64_t found) {
+void AtomicJudge::on_own(AtomicCall& call, std::uint64_t found) {
   call.found = found;
-  on_atomic_final(call);
+  on_final(call);
 }
 
-void Judge::on_atomic_final(AtomicCall& call) {
+void AtomicJudge::on_final(AtomicCall& call) {
   Life& life = *call.from;
-  if (call.final) return fail(life, describe(call) + " became final twice");
-  if (call.to->alive) observe_atomic_words(*call.to);
+  if (call.final) return fail(life, described(call) + " became final twice");
+  if (call.to->alive) observe_words(*call.to);
   call.final = true;
   call.op = AtomicOp();
   std::erase(life.atomics, &call);
-  universe_.world.note("atomic final", life.name, call.uid, static_cast<std::uint64_t>(call.status.code()));
-  check_atomic_status(call);
+  uses_.universe.world.note("atomic final", life.name, call.uid, static_cast<std::uint64_t>(call.status.code()));
+  check_status(call);
   if (failed()) return;
-  call.status.ok() ? check_good_atomic(call) : check_bad_atomic(call);
+  call.status.ok() ? check_good(call) : check_bad(call);
   life.ended_atomics.push_back(&call);
   constexpr std::size_t kRemembered = 8;
   if (life.ended_atomics.size() <= kRemembered) return;
@@ -103,10 +103,10 @@ void Judge::on_atomic_final(AtomicCall& call) {
   life.ended_atomics.erase(life.ended_atomics.begin());
 }
 
-void Judge::check_atomic_status(AtomicCall& call) {
-  const Instant now = universe_.world.now();
+void AtomicJudge::check_status(AtomicCall& call) {
+  const Instant now = uses_.universe.world.now();
   const auto wrong = [&](const std::string& why) {
-    fail(*call.from, describe(call) + " ended as '" + call.status.to_string() + "', " + why);
+    fail(*call.from, described(call) + " ended as '" + call.status.to_string() + "', " + why);
   };
   if (call.bait && call.status.ok()) return wrong("though nothing gives it the right");
   switch (call.status.code()) {
@@ -114,7 +114,7 @@ void Judge::check_atomic_status(AtomicCall& call) {
       break;
     case Code::kTimedOut:
       if (now < call.due) return wrong("before its deadline");
-      if (!may_be_late(*call.from, *call.to, call.submitted, call.due) && !call.ended_by_us)
+      if (!uses_.reasons.may_be_late(*call.from, *call.to, call.submitted, call.due) && !call.ended_by_us)
         return wrong("though nothing held it up");
       break;
     case Code::kCancelled:
@@ -127,37 +127,38 @@ void Judge::check_atomic_status(AtomicCall& call) {
       if (!call.bait) return wrong("but nothing about it is invalid");
       break;
     case Code::kDisconnected:
-      if (!may_be_cut_off(*call.from, *call.to, call.submitted)) return wrong("but nothing parted them for good");
+      if (!uses_.reasons.may_be_cut_off(*call.from, *call.to, call.submitted))
+        return wrong("but nothing parted them for good");
       break;
     default:
       return wrong("which is none of the ends that it may have");
   }
 }
 
-void Judge::check_good_atomic(AtomicCall& call) {
-  ++good_atomics_;
+void AtomicJudge::check_good(AtomicCall& call) {
+  ++good_;
   if (!call.found) return;  // Its handle was dropped when it was over already.
   AtomicWord& word = call.area->atomic_words[call.word];
   const std::uint64_t after = call.took_place() ? *call.found | call.digit : *call.found;
   const auto wrong = [&](std::string_view what) {
     fail(*call.from, fmt::format("{} found {:x}, {}: the word held {:x} when it was asked, and now {:x}",
-                                 describe(call), *call.found, what, call.before, word.seen));
+                                 described(call), *call.found, what, call.before, word.seen));
   };
   if ((*call.found & call.digit) != 0) return wrong("in which it is itself");
   if (!is_within(call.before, *call.found)) return wrong("in which what was done before is not");
   if (!is_within(after, word.seen)) return wrong("which does not fit what was done there");
   if (!call.took_place() && (word.seen & call.digit) != 0) return wrong("not what it expects, and was done");
-  add_atomic_state(call, *call.found);
-  if (!failed()) add_atomic_state(call, after);
+  add_state(call, *call.found);
+  if (!failed()) add_state(call, after);
 }
 
-void Judge::check_bad_atomic(AtomicCall& call) {
+void AtomicJudge::check_bad(AtomicCall& call) {
   ++call.from->bad_ends;
   const BufferState buffer = call.status.buffer();
   const bool refused = call.status.code() == Code::kDenied || call.status.code() == Code::kInvalid;
   if (refused || buffer == BufferState::kUnknown) ++(refused ? call.to->refusals : call.to->maybe_refusals);
   const auto wrong = [&](std::string_view what) {
-    fail(*call.from, fmt::format("{} ended as '{}', {}", describe(call), call.status.to_string(), what));
+    fail(*call.from, fmt::format("{} ended as '{}', {}", described(call), call.status.to_string(), what));
   };
   if (buffer != BufferState::kUntouched && buffer != BufferState::kUnknown) return wrong("but a word is not a buffer");
   if (refused && buffer != BufferState::kUntouched) return wrong("but its owner refused it");
@@ -166,35 +167,35 @@ void Judge::check_bad_atomic(AtomicCall& call) {
 }
 
 /// All that the word ever held must be explained by one order.
-void Judge::add_atomic_state(const AtomicCall& call, std::uint64_t value) {
+void AtomicJudge::add_state(const AtomicCall& call, std::uint64_t value) {
   auto& states = call.area->atomic_words[call.word].states;
   for (const std::uint64_t other : states) {
     if (other == value) return;
     if (is_within(other, value) || is_within(value, other)) continue;
     return fail(*call.from, fmt::format("{} saw {:x}, others saw {:x}: no order of operations explains both",
-                                        describe(call), value, other));
+                                        described(call), value, other));
   }
   states.push_back(value);
 }
 
-void Judge::observe_atomic_words(Life& life) {
+void AtomicJudge::observe_words(Life& life) {
   for (const auto& area : life.areas) {
     if (area->closed) continue;
     const std::size_t used = std::min(area->atomic_words.size(), area->first_atomic_word + kSharedWords);
     for (std::size_t i = 0; i < used && !failed(); ++i) {
       const std::uint64_t value = word_now(*area, i);
-      if (value != area->atomic_words[i].seen) on_atomic_word(life, *area, i, value);
+      if (value != area->atomic_words[i].seen) on_word(life, *area, i, value);
     }
   }
 }
 
-void Judge::on_atomic_word(Life& life, Area& area, std::size_t index, std::uint64_t value) {
+void AtomicJudge::on_word(Life& life, Area& area, std::size_t index, std::uint64_t value) {
   AtomicWord& word = area.atomic_words[index];
   const std::string name = fmt::format("{}+{}", area.plot->name(), index * sizeof(value));
   if (const std::uint64_t twice = value & kTwice; twice != 0) {
     const auto place = static_cast<std::size_t>(std::countr_zero(twice)) / 2;
     if (place >= word.calls.size()) return fail(life, name + " was changed by no operation");
-    return fail(life, describe(*word.calls[place]) + " was done twice");
+    return fail(life, described(*word.calls[place]) + " was done twice");
   }
   if (!is_within(word.seen, value)) return fail(life, fmt::format("{} lost {:x}", name, word.seen & ~value));
   for (std::uint64_t gained = value & ~word.seen; gained != 0; gained &= gained - 1) {
@@ -203,42 +204,42 @@ void Judge::on_atomic_word(Life& life, Area& area, std::size_t index, std::uint6
     const AtomicCall& call = *word.calls[place];
     const bool untouched = !call.status.ok() && call.status.buffer() == BufferState::kUntouched;
     if (call.final && (call.status.ok() || untouched)) {
-      return fail(life, describe(call) + " was done after it had ended as '" + call.status.to_string() + "'");
+      return fail(life, described(call) + " was done after it had ended as '" + call.status.to_string() + "'");
     }
   }
   word.seen = value;
-  add_atomic_state(*word.calls.front(), value);
+  add_state(*word.calls.front(), value);
 }
 
-void Judge::check_atomic_memory(Life& life, const Area& area) {
+void AtomicJudge::check_memory(Life& life, const Area& area) {
   for (std::size_t i = 0; i < area.atomic_words.size() && !failed(); ++i) {
     if (word_now(area, i) == area.atomic_words[i].seen) continue;
     fail(life, fmt::format("{}+{} was touched in nobody's turn", area.plot->name(), i * sizeof(std::uint64_t)));
   }
 }
 
-void Judge::check_atomic_hangs(const Life& life) {
+void AtomicJudge::check_hangs(const Life& life) {
   for (const AtomicCall* call : life.atomics) {
-    const Duration late = universe_.world.now() - call->due;
-    if (late <= allowance(life)) continue;
-    return fail(life, fmt::format("{} is not final {:.1f} ms after its deadline", describe(*call),
+    const Duration late = uses_.universe.world.now() - call->due;
+    if (late <= uses_.reasons.allowance(life)) continue;
+    return fail(life, fmt::format("{} is not final {:.1f} ms after its deadline", described(*call),
                                   std::chrono::duration<double, std::milli>(late).count()));
   }
 }
 
-void Judge::check_atomics_settled() {
-  for (const AtomicCall& call : atomics_) {
+void AtomicJudge::check_settled() {
+  for (const AtomicCall& call : all_) {
     if (!call.from->alive || failed()) continue;
-    if (!call.final) return fail(*call.from, describe(call) + " never ended");
+    if (!call.final) return fail(*call.from, described(call) + " never ended");
     if (call.queued && call.completions != 1) {
-      return fail(*call.from, fmt::format("{} ended and was reported {} times", describe(call), call.completions));
+      return fail(*call.from, fmt::format("{} ended and was reported {} times", described(call), call.completions));
     }
   }
 }
 
-void Judge::on_atomic_refused(AtomicCall& call, const Status& status, Code fault) {
+void AtomicJudge::on_refused(AtomicCall& call, const Status& status, Code fault) {
   Life& life = *call.from;
-  universe_.world.note("atomic refused", life.name, static_cast<std::uint64_t>(status.code()));
+  uses_.universe.world.note("atomic refused", life.name, static_cast<std::uint64_t>(status.code()));
   const Code code = status.code();
   if (code == Code::kBusy || (code == fault && fault != Code::kOk)) return;
   // The word may be of an older handle: what was forgotten and added again is another peer to it.
@@ -246,7 +247,7 @@ void Judge::on_atomic_refused(AtomicCall& call, const Status& status, Code fault
   const bool gone = !call.to->alive || call.to->closing || life.closing || life.bonds[call.to].broken || !peer ||
                     peer->state() == PeerState::kDown;
   if ((code == Code::kDisconnected || code == Code::kInvalid) && gone) return;
-  fail(life, describe(call) + " was refused without reason: " + status.to_string());
+  fail(life, described(call) + " was refused without reason: " + status.to_string());
 }
 
 }  // namespace hawser::simulation

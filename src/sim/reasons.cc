@@ -1,9 +1,8 @@
-// What may excuse a bad end: who was parted from whom, or held up, and when.
+#include "sim/reasons.h"
 
 #include <algorithm>
 
-#include "agent/region.h"
-#include "sim/judge.h"
+#include "agent/inner_simulator.h"
 
 namespace hawser::simulation {
 namespace {
@@ -14,23 +13,25 @@ constexpr Duration kMending = std::chrono::milliseconds(600);
 constexpr Duration kAmple = std::chrono::milliseconds(250);
 /// Smaller windows make every link slow.
 constexpr std::size_t kBrisk = 64 * 1024;
+/// Beyond what the backend says: turns, latencies, retransmissions.
+constexpr Duration kSlack = std::chrono::milliseconds(60);
 
 }  // namespace
 
-void Judge::excuse(const Life& life, Duration span) { excused_[&life] += span; }
+void Reasons::excuse(const Life& life, Duration span) { excused_[&life] += span; }
 
-void Judge::trouble(std::size_t a, std::size_t b, Duration span, Harm harm) {
+void Reasons::trouble(std::size_t a, std::size_t b, Duration span, Harm harm) {
   troubles_.push_back({a, b, span, universe_.world.now() + span + kMending, harm});
 }
 
-bool Judge::troubled(const Life& a, const Life& b, Instant since, Harm harm) const {
+bool Reasons::troubled(const Life& a, const Life& b, Instant since, Harm harm) const {
   return std::any_of(troubles_.begin(), troubles_.end(), [&](const Trouble& each) {
     return each.is_between(a, b) && each.until >= since && each.harm >= harm;
   });
 }
 
 /// Or did not hear each other for too long. All silences count together: one may follow upon the other.
-bool Judge::are_parted(const Life& a, const Life& b, Instant since) const {
+bool Reasons::are_parted(const Life& a, const Life& b, Instant since) const {
   if (troubled(a, b, since, Harm::kCutsOff)) return true;
   Duration silent{};
   for (const Trouble& each : troubles_) {
@@ -39,27 +40,22 @@ bool Judge::are_parted(const Life& a, const Life& b, Instant since) const {
   return silent > patience_ && troubled(a, b, since, Harm::kSilences);
 }
 
-bool Judge::may_be_late(const Life& life, const Life& to, Instant submitted, Instant due) const {
+bool Reasons::may_be_late(const Life& life, const Life& to, Instant submitted, Instant due) const {
   if (due - submitted < kAmple || universe_.net.options().pipe.capacity_bytes < kBrisk) return true;
   if (!to.alive || to.closing || are_parted(life, to, submitted)) return true;
   // What was held up and had time enough after all was mended is not late for that reason.
   return troubled(life, to, submitted, Harm::kDelays) && troubled(life, to, due - kAmple, Harm::kDelays);
 }
 
-bool Judge::may_be_cut_off(Life& life, Life& other, Instant since) {
+bool Reasons::may_be_cut_off(Life& life, Life& other, Instant since) const {
   if (!other.alive || other.closing || life.closing) return true;
   return life.bonds[&other].broken || other.bonds[&life].broken || are_parted(life, other, since);
 }
 
-bool Judge::is_lie(const Course& course) {
-  // A later card may have told the truth meanwhile, and part of a region that claims too much is really there.
-  const Area& area = *course.pairs.front().remote;
-  const auto known = course.from->bonds[course.to].peer.region(area.plot->name());
-  const backend::RegionEntry& truth = *area.truth;
-  if (!known || known->region->key != truth.key || known->region->rights != truth.rights) return true;
-  return std::any_of(course.pairs.begin(), course.pairs.end(), [&](const Pair& pair) {
-    return !backend::in_bounds(pair.remote_lease.offset, pair.remote_lease.size, truth.size);
-  });
+Duration Reasons::allowance(const Life& life) const {
+  const auto excused = excused_.find(&life);
+  const Duration quiesce = agent::inner::quiesce_max(life.agent);
+  return kSlack + quiesce + 100 * life.host->pace() + (excused == excused_.end() ? Duration::zero() : excused->second);
 }
 
 }  // namespace hawser::simulation

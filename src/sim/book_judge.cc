@@ -1,14 +1,13 @@
-// What agents keep in their books, once all is quiet: counters against what was seen, credit taken at one side against
-// messages received at the other, and nothing left over.
+#include "sim/book_judge.h"
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "agent/inner_simulator.h"
-#include "sim/judge.h"
 
 namespace hawser::simulation {
 namespace {
@@ -41,20 +40,19 @@ std::pair<Life*, Life*> who_goes_worse(const std::vector<std::unique_ptr<Life>>&
 
 }  // namespace
 
-bool Judge::all_go_best(const std::vector<std::unique_ptr<Life>>& lives) const {
-  return who_goes_worse(lives).first == nullptr;
-}
+bool BookJudge::all_go_best(const Lives& lives) { return who_goes_worse(lives).first == nullptr; }
 
-void Judge::check_best(const std::vector<std::unique_ptr<Life>>& lives) {
+void BookJudge::check_best(const Lives& lives) {
   const auto [life, other] = who_goes_worse(lives);
-  if (life != nullptr) fail(*life, "goes to " + other->name + " by a lesser path, though the better one is there");
+  if (life != nullptr)
+    verdict_.fail(*life, "goes to " + other->name + " by a lesser path, though the better one is there");
 }
 
-void Judge::check_counters(Life& life) {
+void BookJudge::check_counters(Life& life) {
   const AgentCounters counters = life.agent.counters();
   const FlowCounters& total = counters.total;
   const auto differ = [&](std::string_view what, std::uint64_t counted, std::uint64_t seen) {
-    if (counted != seen) fail(life, fmt::format("counters: {} is {}, but {} were seen", what, counted, seen));
+    if (counted != seen) verdict_.fail(life, fmt::format("counters: {} is {}, but {} were seen", what, counted, seen));
   };
   differ("writes", total.writes, life.good_writes);
   differ("reads", total.reads, life.good_reads);
@@ -68,15 +66,15 @@ void Judge::check_counters(Life& life) {
   differ("transfers_in_flight_gauge", counters.transfers_in_flight_gauge, 0);
 }
 
-void Judge::check_books(const std::vector<std::unique_ptr<Life>>& lives) {
+void BookJudge::check_books(const Lives& lives) {
   for (const auto& from : lives) {
     for (const auto& to : lives) {
-      if (from != to && from->alive && to->alive && !failed()) check_credit(*from, *to);
+      if (from != to && from->alive && to->alive && !verdict_.failed()) check_credit(*from, *to);
     }
   }
 }
 
-bool Judge::all_told(const std::vector<std::unique_ptr<Life>>& lives) const {
+bool BookJudge::all_told(const Lives& lives) {
   for (const auto& from : lives) {
     for (const auto& to : lives) {
       if (from == to || !from->alive || !to->alive) continue;
@@ -87,58 +85,59 @@ bool Judge::all_told(const std::vector<std::unique_ptr<Life>>& lives) const {
   return true;
 }
 
-void Judge::check_silent(const Life& life, std::uint64_t sends, std::int64_t heartbeats) {
+void BookJudge::check_silent(const Life& life, std::uint64_t sends, std::int64_t heartbeats) {
   if (!life.alive) return;
   // A ping or an answer at each interval is more than an idle path needs; and one may just have ended.
   const std::uint64_t paths = life.agent.counters().paths.size();
   if (sends <= (paths + 1) * static_cast<std::uint64_t>(heartbeats)) return;
-  fail(life,
-       fmt::format("is not silent though nobody wants anything: it sent {} times by {} paths within {} heartbeats",
-                   sends, paths, heartbeats));
+  verdict_.fail(
+      life, fmt::format("is not silent though nobody wants anything: it sent {} times by {} paths within {} heartbeats",
+                        sends, paths, heartbeats));
 }
 
-void Judge::check_credit(Life& from, Life& to) {
+void BookJudge::check_credit(Life& from, Life& to) {
   const std::optional<SessionBooks> in = books_between(to, from);
   if (!in) return;
   const std::optional<SessionBooks> out = books_between(from, to, &*in);
   if (!is_standing(out, in)) return;
   if (!out->leftovers.empty()) {
-    return fail(from, fmt::format("all is quiet, but there is left of {}: {}", to.name, out->leftovers));
+    return verdict_.fail(from, fmt::format("all is quiet, but there is left of {}: {}", to.name, out->leftovers));
   }
   // What was read and is not told yet is kept in the peer's book, for notifications only.
   check_room(from, to, "notifications", out->notify_out, in->notify_in, in->untold);
   for (const auto& [channel, state] : in->channels_in) {
     const auto sent = out->channels_out.find(channel);
-    if (sent == out->channels_out.end() || failed()) continue;
+    if (sent == out->channels_out.end() || verdict_.failed()) continue;
     check_room(from, to, fmt::format("channel {}", channel), sent->second, state, 0);
     const std::uint64_t last = sent->second.taken().messages;
-    if (channel < wire::kUserChannelMin || last == 0 || failed()) continue;
+    if (channel < wire::kUserChannelMin || last == 0 || verdict_.failed()) continue;
     const auto told = std::ranges::find(out->acknowledged, channel, &Acknowledged::channel);
     if (told == out->acknowledged.end() || told->number != last) {
-      fail(from, fmt::format("channel {}: {} has taken {} messages, and {} are acknowledged", channel, to.name, last,
-                             told == out->acknowledged.end() ? 0 : told->number));
+      verdict_.fail(from, fmt::format("channel {}: {} has taken {} messages, and {} are acknowledged", channel, to.name,
+                                      last, told == out->acknowledged.end() ? 0 : told->number));
     }
   }
 }
 
 template <typename Receiver>
-void Judge::check_room(Life& from, Life& to, std::string_view what, const proto::CreditSender& sender,
-                       const Receiver& receiver, std::uint64_t untold) {
+void BookJudge::check_room(Life& from, Life& to, std::string_view what, const proto::CreditSender& sender,
+                           const Receiver& receiver, std::uint64_t untold) {
   const wire::CreditLimits& taken = sender.taken();
   const wire::CreditLimits came = receiver.received();
   if (taken.messages != came.messages || taken.bytes != came.bytes) {
-    return fail(from, fmt::format("{}: took room for {} messages ({} bytes) at {}, where {} ({}) came", what,
-                                  taken.messages, taken.bytes, to.name, came.messages, came.bytes));
+    return verdict_.fail(from, fmt::format("{}: took room for {} messages ({} bytes) at {}, where {} ({}) came", what,
+                                           taken.messages, taken.bytes, to.name, came.messages, came.bytes));
   }
   if (receiver.waiting_messages() != untold) {
-    return fail(to, fmt::format("{}: all was read, {} of it untold, but {} messages of {} take up room", what, untold,
-                                receiver.waiting_messages(), from.name));
+    return verdict_.fail(to, fmt::format("{}: all was read, {} of it untold, but {} messages of {} take up room", what,
+                                         untold, receiver.waiting_messages(), from.name));
   }
   const wire::CreditLimits& limits = sender.limits();
   if (limits.messages <= taken.messages || limits.bytes < taken.bytes + kMessageMax) {
-    fail(from, fmt::format("{}: all was read, but {} gives no room for a message of {} bytes: {} messages and {} bytes "
-                           "of {} and {} are taken",
-                           what, to.name, kMessageMax, taken.messages, taken.bytes, limits.messages, limits.bytes));
+    verdict_.fail(
+        from, fmt::format("{}: all was read, but {} gives no room for a message of {} bytes: {} messages and {} bytes "
+                          "of {} and {} are taken",
+                          what, to.name, kMessageMax, taken.messages, taken.bytes, limits.messages, limits.bytes));
   }
 }
 

@@ -210,12 +210,16 @@ class _Memory:
                                "(memoryview, bytearray, numpy)") from None
         if not view.c_contiguous:
             raise InvalidError("the memory is not C-contiguous: give a contiguous part or a copy")
+        if "O" in "".join(view.format.split(":")[::2]):  # Names of fields stand between colons.
+            raise InvalidError("the memory holds Python objects, which cannot be moved: give an array of numbers")
         self.address, self.size, self.writable = _hawser.address_of(view), view.nbytes, not view.readonly
         self.keep = view
 
     def _of_tensor(self, tensor: Any) -> None:
         if not tensor.is_contiguous():
             raise InvalidError("the tensor is not contiguous: give tensor.contiguous()")
+        if tensor.is_conj() or tensor.is_neg():
+            raise InvalidError("the tensor's bytes are not its numbers yet: give tensor.resolve_conj().resolve_neg()")
         if tensor.device.type == "cuda":
             self.gpu = tensor.device.index or 0
         elif tensor.device.type != "cpu":

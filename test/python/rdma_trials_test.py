@@ -153,3 +153,26 @@ def test_trials_a_handle_is_renewed_after_its_owners_restart(far, tmp_path):
 def test_trials_a_nameless_handle_is_not_renewed(far):
     with pytest.raises(ValueError, match="has no name"):
         far(make, 64).renew(timeout=LONG)
+
+
+def test_trials_objects_of_python_are_not_lent():
+    """Who wrote to them from afar would write pointers."""
+    numpy = pytest.importorskip("numpy")
+    for odd in (numpy.array([None, 1]), numpy.zeros(2, dtype=[("a", "i4"), ("b", object)])):
+        with pytest.raises(hawser.InvalidError, match="Python objects"):
+            rdma.RDMABuffer(odd)
+    named = numpy.zeros(2, dtype=[("O", "i4"), ("b", "f4")])
+    buffer = rdma.RDMABuffer(named)
+    into = bytearray(named.nbytes)
+    buffer.read_into(into, timeout=LONG).get()
+    with pytest.raises(hawser.InvalidError, match="Python objects"):
+        buffer.read_into(numpy.array([None, 1]), timeout=LONG).get()
+    buffer.drop(timeout=LONG).get()
+
+
+def test_trials_a_tensor_that_is_conjugated_or_negated_in_name_only_is_not_lent():
+    """Its bytes are other numbers than it shows."""
+    torch = pytest.importorskip("torch")
+    for odd in (torch.tensor([1 + 2j]).conj(), torch._neg_view(torch.ones(2))):
+        with pytest.raises(hawser.InvalidError, match="resolve_conj"):
+            rdma.RDMABuffer(odd)

@@ -8,6 +8,7 @@
 #include <hawser/driver.h>
 
 #include "agent/inner.h"
+#include "base/abandon.h"
 #include "base/spin.h"
 #include "base/spin_window.h"
 
@@ -30,9 +31,7 @@ void ServingThread::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void ServingThread::abandon() {
-  if (thread_.joinable()) thread_.detach();
-}
+void ServingThread::abandon() { base::abandon(thread_); }
 
 void ServingThread::run() {
   const bool drives = !agent::inner::is_driven(uses_.agent);

@@ -1,6 +1,8 @@
 #include "rdma/serving_thread.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <condition_variable>
 #include <mutex>
@@ -79,6 +81,22 @@ TEST_F(ServingThreadTest, ItEndsAtOnceWhenItIsStopped) {
   wake_.signal();
   EXPECT_EQ(rounds(), after);
   thread_.stop();
+}
+
+TEST_F(ServingThreadTest, AForkGivesItUpAndItsParentGoesOn) {
+  thread_.start();
+  ASSERT_TRUE(await_rounds(1));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    thread_.abandon();
+    ::_exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  const int before = rounds();
+  wake_.signal();
+  EXPECT_TRUE(await_rounds(before + 1));
 }
 
 TEST_F(ServingThreadTest, ItServesWhileAUserMovesTheAgentOn) {

@@ -10,7 +10,7 @@ import time
 import weakref
 from typing import Any, AsyncIterator, Callable, Generator, NamedTuple, Optional, Sequence, TypeVar
 
-from . import _codec, _hawser
+from . import _codec, _hawser, _lookout
 from .errors import Error, InvalidError, RemoteError, TimedOutError
 
 ANY = None  # Any source, any tag.
@@ -29,20 +29,8 @@ class Received(NamedTuple):
     data: Any  # The array that was given; without one the bytes themselves. None of a probe.
 
 
-# Seconds. Who awaits a request looks at each turn of the loop at first, and then less and less often.
-_EAGER, _PAUSE_FIRST, _PAUSE_LAST = 200e-6, 50e-6, 2e-3
-
-
 async def _finished(request: _hawser.Request, result: Callable[[], T]) -> T:
-    """
-    Looks, without a thread: one that waited could not be cancelled, and the loop's executor has few of them. A task that is
-    cancelled leaves the request as it is.
-    """
-    eager_until, pause = time.monotonic() + _EAGER, 0.0
-    while not request._look():
-        if time.monotonic() >= eager_until:
-            pause = min(max(2 * pause, _PAUSE_FIRST), _PAUSE_LAST)
-        await asyncio.sleep(pause)
+    await _lookout.finished(request)
     return result()
 
 

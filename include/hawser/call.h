@@ -43,7 +43,9 @@ struct HandlerOptions {
 };
 
 struct CallOptions {
-  Duration timeout = Duration::zero();  ///< Zero: the world's. It travels with the call.
+  /// It travels with the call. Zero: the world's; in a call that a handler makes, until the handler's own deadline if
+  /// that comes first.
+  Duration timeout = Duration::zero();
 };
 
 HAWSER_NAMESPACE_END

@@ -153,7 +153,9 @@ bool is_driven(const Agent& agent) { return core_of(agent)->lane.driven(); }
 
 Status usable(const Agent& agent, std::string_view call) { return core_of(agent)->usable(call); }
 
-Status not_forked(const Agent& agent, std::string_view call) { return core_of(agent)->not_forked(call); }
+Status not_forked(const Agent& agent, std::string_view call) {
+  return core_of(agent) == nullptr ? Status() : core_of(agent)->not_forked(call);
+}
 
 bool has_notifications(const Agent& agent) { return core_of(agent)->inbox.has_notifications(); }
 

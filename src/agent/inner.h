@@ -91,7 +91,7 @@ void say_driven(const Agent& agent, bool driven);
 bool is_driven(const Agent& agent);
 /// Good: `call` may go on. The agent is neither closed nor the parent's of a forked process.
 Status usable(const Agent& agent, std::string_view call);
-/// Good: this process opened the agent. Costs one load.
+/// Good: this process opened the agent, or the agent is none any more (see `let_go`). Costs one load.
 Status not_forked(const Agent& agent, std::string_view call);
 /// Agent::take_notification would give one.
 bool has_notifications(const Agent& agent);

@@ -19,6 +19,20 @@ namespace {
 
 /// Whose handler this thread runs.
 thread_local const Calls* runs_for = nullptr;
+/// How long somebody waits for what that handler answers.
+thread_local Instant runs_until = Instant::max();
+
+/// While it lives this thread runs a handler with that deadline.
+class HandlerTime {
+ public:
+  explicit HandlerTime(Instant deadline) : outer_(std::exchange(runs_until, deadline)) {}
+  ~HandlerTime() { runs_until = outer_; }
+  HandlerTime(const HandlerTime&) = delete;
+  HandlerTime& operator=(const HandlerTime&) = delete;
+
+ private:
+  const Instant outer_;
+};
 
 CallAnswer text_bytes(std::string_view text) {
   const auto bytes = base::as_bytes(text.substr(0, kCallTextMax));
@@ -162,6 +176,11 @@ bool Calls::wait_quiet(Duration patience) {
 }
 
 // ---- The caller's side.
+
+Duration Calls::patience(Duration otherwise, Instant now) {
+  if (runs_until == Instant::max()) return otherwise;
+  return std::max(std::min(runs_until - now, otherwise), Duration(1));
+}
 
 void Calling::on_late(Operation&, Instant now) {
   calls->give_up(*this, Status(Code::kTimedOut, text + " did not answer by the deadline"), now);
@@ -381,6 +400,7 @@ Result<CallAnswer> Calls::run(const Job& job, Instant now) {
                              .arguments = got.made_bytes(),
                              .timeout = job.deadline == Instant::max() ? Duration::max() : job.deadline - now,
                              .cancelled = &job.cancelled};
+  const HandlerTime time(job.deadline);
   try {
     return job.handler->call(call);
   } catch (const std::exception& error) {

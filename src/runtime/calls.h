@@ -79,6 +79,9 @@ class Calls final : public std::enable_shared_from_this<Calls> {
   void on_down(const void* source);
   /// Ends all calls, drops those that have not begun to run here, and asks the others to end.
   void stop(const Status& why, Instant now);
+  /// How long a call without a timeout waits: within a handler until the handler's own deadline, for then nobody waits
+  /// for what comes of it, and `otherwise` at most.
+  static Duration patience(Duration otherwise, Instant now);
   /// Not under the lane: waits until no handler runs, except for the one that this is called from.
   bool wait_quiet(Duration patience);
 

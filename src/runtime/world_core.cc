@@ -570,7 +570,9 @@ Request WorldCore::call(std::uint32_t to, std::string_view name, std::span<const
                                                     " bytes long, " + std::to_string(kOwnBufferMax) + " are the most"));
   }
   made->text = "handler '" + base::shown(name) + "' of rank " + std::to_string(to);
-  const Duration timeout = options.timeout == Duration::zero() ? options_.timeout : options.timeout;
+  const Duration timeout = options.timeout == Duration::zero()
+                               ? Calls::patience(options_.timeout, agent::inner::now(seat_->agent))
+                               : options.timeout;
   return begin(made, "call", [this, made, to, number = handler_number(name), arguments, timeout](Instant now) {
     calls_->begin(made, ranks_[to], number, arguments, timeout, now);
     seat_->mailbox->run_jobs(now);

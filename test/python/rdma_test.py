@@ -439,6 +439,11 @@ class _GpuTensor:  # What torch shows of one that no backend here reaches; its b
     def is_contiguous(self):
         return True
 
+    def is_conj(self):
+        return False
+
+    is_neg = is_conj
+
     def data_ptr(self):
         return 1 << 32
 

@@ -81,6 +81,39 @@ TEST_P(CallTest, AnyRankCallsAnyRankAndItself) {
   }
 }
 
+// The world's own timeout is three times as long as `soon` waits.
+TEST_P(CallTest, ACallWithinAHandlerEndsByTheDeadlineOfItsCaller) {
+  std::vector<World> worlds = open(2);
+  Gate gate;
+  serve_gate(worlds[0], gate);
+  std::atomic<int> code{-1};
+  ASSERT_TRUE(worlds[1]
+                  .register_handler("nested",
+                                    [&](const IncomingCall&) -> Result<CallAnswer> {
+                                      Result<CallAnswer> inner = worlds[1].call(0, "gate", {});
+                                      code = inner ? 0 : static_cast<int>(inner.error().code());
+                                      return inner;
+                                    })
+                  .ok());
+  const Result<CallAnswer> answer = worlds[0].call(1, "nested", {}, {.timeout = 200ms});
+  ASSERT_FALSE(answer.has_value());
+  EXPECT_EQ(answer.error().code(), Code::kTimedOut);
+  EXPECT_TRUE(soon([&] { return code != -1; })) << "it waits on, though nobody waits for it";
+  EXPECT_EQ(code, static_cast<int>(Code::kTimedOut));
+  gate.open = true;
+  // What a thread of the library ran before does not end what it runs next.
+  serve_echo(worlds[0]);
+  ASSERT_TRUE(
+      worlds[1]
+          .register_handler("through", [&](const IncomingCall&) { return worlds[1].call(0, "echo", bytes_of("y")); })
+          .ok());
+  for (int i = 0; i < 8; ++i) {
+    const Result<CallAnswer> through = worlds[0].call(1, "through", {});
+    ASSERT_TRUE(through.has_value()) << through.error().to_string();
+    EXPECT_EQ(text_of(*through), "1:y");
+  }
+}
+
 TEST_P(CallTest, ArgumentsAndAnswersOfAllSizes) {
   std::vector<World> worlds = open(2);
   serve_echo(worlds[1]);

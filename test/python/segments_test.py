@@ -192,6 +192,11 @@ class TensorOfGpu:
     def is_contiguous(self):
         return True
 
+    def is_conj(self):
+        return False
+
+    is_neg = is_conj
+
     def data_ptr(self):
         return self.gpu.address + self.offset
 

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/format.h"
+#include "base/shown.h"
 
 HAWSER_NAMESPACE_BEGIN
 
@@ -31,6 +32,7 @@ namespace hawser::base {
 namespace {
 
 constexpr std::size_t kLevelShownMax = 100;  // of a wrong text in an error
+constexpr std::size_t kLineMax = std::size_t{64} << 10;
 
 void write_stderr(LogFormat format, LogLevel level, std::string_view text) {
   // One call, so that lines of several threads do not mix.
@@ -72,7 +74,8 @@ Logger::Logger(const LogOptions& options) : level_(options.level), format_(optio
 
 void Logger::vwrite(LogLevel level, fmt::string_view text, fmt::format_args values) const {
   try {
-    const std::string line = base::vformat(text, values);
+    // Names in it come from peers, files and users: none of them may begin a line of its own or move a cursor.
+    const std::string line = shown(base::vformat(text, values), kLineMax);
     if (sink_ != nullptr) {
       (*sink_)(level, line);
     } else {

@@ -31,6 +31,18 @@ TEST(Logger, WritesFromItsLevelOn) {
   EXPECT_EQ(lines.lines, (std::vector<std::string>{"info one 1", "error two 2 b"}));
 }
 
+// A peer chooses its name, a user the program's: whoever reads the log must see one line, and no moved cursor.
+TEST(Logger, ATextIsOneLine) {
+  Lines lines;
+  HAWSER_LOG(Logger(lines.options(LogLevel::kInfo)), kInfo, "{} is up",
+             "a\nb\033[31m\xc2\x9b"
+             "1m\xe2\x80\xa8");
+  EXPECT_EQ(lines.lines, (std::vector<std::string>{"info a\\x0ab\\x1b[31m\\xc2\\x9b1m\\xe2\\x80\\xa8 is up"}));
+  testing::internal::CaptureStderr();
+  HAWSER_LOG(Logger(LogOptions{}), kWarn, "peer {}", "a\nb");
+  EXPECT_TRUE(testing::internal::GetCapturedStderr().ends_with("warn: peer a\\x0ab\n"));
+}
+
 TEST(Logger, OffIsSilent) {
   Lines lines;
   HAWSER_LOG(Logger(lines.options(LogLevel::kOff)), kError, "x");

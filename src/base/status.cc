@@ -6,6 +6,7 @@
 #include <hawser/status.h>
 
 #include "base/format.h"
+#include "base/shown.h"
 
 HAWSER_NAMESPACE_BEGIN
 
@@ -64,8 +65,8 @@ std::string facts_text(const Status& status) {
     facts += facts.empty() ? " (" : ", ";
     facts += fact;
   };
-  if (!status.peer().empty()) add(base::format("peer {}", status.peer()));
-  if (!status.device().empty()) add(base::format("device {}", status.device()));
+  if (!status.peer().empty()) add(base::format("peer {}", base::shown(status.peer())));
+  if (!status.device().empty()) add(base::format("device {}", base::shown(status.device())));
   if (status.scope() != Scope::kRequest) add(base::format("scope {}", to_string(status.scope())));
   if (status.buffer() != BufferState::kUnknown) add(base::format("target {}", to_string(status.buffer())));
   if (status.bytes_done() != 0) add(base::format("{} bytes done", status.bytes_done()));

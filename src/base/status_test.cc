@@ -19,6 +19,13 @@ static_assert(std::is_nothrow_move_constructible_v<Result<std::string>>);
 static_assert(!std::is_copy_constructible_v<Result<std::unique_ptr<int>>>);
 static_assert(std::is_copy_assignable_v<Result<std::string>>);
 
+TEST(Status, TheTextOfAPeersNameMovesNoCursor) {
+  const std::string name = "a\xc2\x9bm";
+  const Status status = Status(Code::kFailed, "no").with_peer(name).with_device("d\n");
+  EXPECT_EQ(status.to_string(), "failed: no (peer a\\xc2\\x9bm, device d\\x0a)");
+  EXPECT_EQ(status.peer(), name);
+}
+
 TEST(Status, GoodHasNoFacts) {
   const Status good;
   EXPECT_TRUE(good.ok());

@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "base/fd.h"
+#include "base/shown.h"
 #include "base/try.h"
 #include "cli/command.h"
 #include "cli/files/beneath.h"
@@ -97,7 +98,7 @@ Result<bool> Copy::target_is_folder() {
     std::error_code error;
     const bool is_folder = fs::is_directory(target_.path, error);
     if (is_folder || !error || error == std::errc::no_such_file_or_directory) return is_folder;
-    return base::errno_status(fmt::format("looking at '{}'", target_.path), error.value());
+    return base::errno_status(fmt::format("looking at '{}'", base::shown(target_.path)), error.value());
   }
   const Result<Json> there = copier_->stat(target_.path);
   if (!there && there.error().code() != Code::kNotFound) return there.error();
@@ -112,7 +113,7 @@ Status Copy::plan_down(const FilePlace& source, bool into_folder) {
     return {};
   }
   if (!a_.recursive) {
-    const std::string what = source.path.empty() ? "what the server serves" : "'" + source.path + "'";
+    const std::string what = source.path.empty() ? "what the server serves" : "'" + base::shown(source.path) + "'";
     return Status(Code::kInvalid, what + " is a folder").with_advice("copy folders with -r");
   }
   HAWSER_TRY_ASSIGN(const std::vector<RemoteFile> files, copier_->list(source.path));
@@ -128,14 +129,15 @@ Status Copy::plan_up(const FilePlace& source, bool into_folder) {
   std::error_code error;
   if (!fs::is_directory(source.path, error)) {
     errands_.push_back({source.path, to, fs::file_size(source.path, error)});
-    if (error) return Status(Code::kNotFound, fmt::format("'{}': {}", source.path, error.message()));
+    if (error) return Status(Code::kNotFound, fmt::format("'{}': {}", base::shown(source.path), error.message()));
     return {};
   }
   if (!a_.recursive) {
-    return Status(Code::kInvalid, fmt::format("'{}' is a folder", source.path)).with_advice("copy folders with -r");
+    return Status(Code::kInvalid, fmt::format("'{}' is a folder", base::shown(source.path)))
+        .with_advice("copy folders with -r");
   }
   const base::Fd folder(::open(source.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder) return base::errno_status(fmt::format("opening the folder '{}'", source.path), errno);
+  if (!folder) return base::errno_status(fmt::format("opening the folder '{}'", base::shown(source.path)), errno);
   constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
   HAWSER_TRY_ASSIGN(const std::vector<ListedFile> files, walk_folder(folder.get(), source.path, kAll));
   for (const ListedFile& file : files) {
@@ -147,8 +149,8 @@ Status Copy::plan_up(const FilePlace& source, bool into_folder) {
 Status Copy::plan() {
   HAWSER_TRY_ASSIGN(const bool into_folder, target_is_folder());
   if (sources_.size() > 1 && !into_folder) {
-    return Status(Code::kInvalid,
-                  fmt::format("'{}' is no folder, and there are {} sources", target_.path, sources_.size()))
+    return Status(Code::kInvalid, fmt::format("'{}' is no folder, and there are {} sources", base::shown(target_.path),
+                                              sources_.size()))
         .with_advice("end the target with '/', or make the folder");
   }
   for (const FilePlace& source : sources_) {
@@ -158,8 +160,8 @@ Status Copy::plan() {
   for (const Errand& errand : errands_) {
     const auto [first, is_new] = sources.try_emplace(errand.to, errand.from);
     if (is_new) continue;
-    return Status(Code::kInvalid,
-                  fmt::format("'{}' and '{}' would both be '{}'", first->second, errand.from, errand.to))
+    return Status(Code::kInvalid, fmt::format("'{}' and '{}' would both be '{}'", base::shown(first->second),
+                                              base::shown(errand.from), base::shown(errand.to)))
         .with_advice("copy them into folders of their own");
   }
   return {};

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/quantity.h"
+#include "base/shown.h"
 #include "base/try.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
@@ -185,8 +186,8 @@ Result<PingReport> Pinger::run() {
 std::string ns_text(std::uint64_t ns) { return short_duration(Duration(static_cast<std::int64_t>(ns))); }
 
 void print_text(const PingArguments& a, const PingReport& r) {
-  fmt::print("{} ({}): found in {}, connected in {}\n", r.peer, r.incarnation, short_duration(Duration(r.find_ns)),
-             short_duration(Duration(r.connect_ns)));
+  fmt::print("{} ({}): found in {}, connected in {}\n", base::shown(r.peer), r.incarnation,
+             short_duration(Duration(r.find_ns)), short_duration(Duration(r.connect_ns)));
   Table times({{"what"},
                {"count", Align::kRight},
                {"min", Align::kRight},

@@ -12,6 +12,7 @@
 #include <sstream>
 #include <utility>
 
+#include "base/shown.h"
 #include "base/try.h"
 #include "cli/interrupt.h"
 
@@ -19,6 +20,7 @@ namespace hawser::cli {
 namespace {
 
 constexpr int kRunSliceMs = 20;
+constexpr std::size_t kHostFileMax = std::size_t{1} << 20;
 /// Connections to one host that have not come up. From 10 on sshd turns some away (MaxStartups in sshd_config(5)).
 constexpr std::ptrdiff_t kStartsAtOnce = 8;
 constexpr Duration kFarMore = std::chrono::seconds(2);
@@ -34,8 +36,14 @@ Result<std::vector<RankHost>> read_hosts(const std::string& text) {
   std::error_code ignored;
   if (text.find('/') == std::string::npos && !std::filesystem::is_regular_file(text, ignored)) return parse_hosts(text);
   std::ifstream file(text);
-  if (!file) return Status(Code::kNotFound, fmt::format("--hosts: the file '{}' cannot be read", text));
-  return parse_host_file(std::string(std::istreambuf_iterator<char>(file), {}));
+  std::string list(kHostFileMax, '\0');
+  if (file) file.read(list.data(), static_cast<std::streamsize>(list.size()));
+  if (file.bad() || file.gcount() == 0) {  // A folder opens, and cannot be read.
+    return Status(Code::kNotFound,
+                  fmt::format("--hosts: the file '{}' cannot be read, or it is empty", base::shown(text)));
+  }
+  list.resize(static_cast<std::size_t>(file.gcount()));
+  return parse_host_file(list);
 }
 
 }  // namespace

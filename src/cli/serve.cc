@@ -11,6 +11,7 @@
 
 #include "agent/peer_names.h"
 #include "base/address.h"
+#include "base/shown.h"
 #include "base/try.h"
 #include "cli/command.h"
 #include "cli/files/file_server.h"
@@ -132,7 +133,7 @@ void Server::take_events() {
     json["peer"] = news->peer.name();
     json["incarnation"] = to_string(news->peer.incarnation());
     json["cause"] = to_json(news->cause);
-    say(json, fmt::format("peer {} {}{}", news->peer.name(), agent::name_of(news->kind),
+    say(json, fmt::format("peer {} {}{}", base::shown(news->peer.name()), agent::name_of(news->kind),
                           news->cause.ok() ? "" : ": " + news->cause.to_string()));
   }
 }

@@ -257,6 +257,18 @@ TEST_F(ConfigTest, BrokenFilesSayWhere) {
   EXPECT_EQ(load_config({.file = folder_}).status().code(), Code::kNotFound);
 }
 
+// What reading throws or never ends must not leave `load` as anything but a status.
+TEST_F(ConfigTest, AFileWhoseBytesCannotBeReadIsRefused) {
+  EXPECT_EQ(load_config({.file = "/proc/self/mem"}).error().message(),
+            "config: cannot read /proc/self/mem: Input/output error");
+  EXPECT_EQ(load_config({.file = "/proc/kallsyms"}).error().code(), Code::kNotFound) << "it says that it has no bytes";
+}
+
+TEST_F(ConfigTest, WhatIsQuotedIsOneLine) {
+  const Status status = load_config({.environment = {{"HAWSER_DEADLINE", "a\n\033[31m"}}}).error();
+  EXPECT_NE(status.message().find("\"a\\x0a\\x1b[31m\""), std::string::npos) << status.message();
+}
+
 TEST_F(ConfigTest, TheEnvironmentNamesTheFileUnlessTheCallerDoes) {
   const std::string path = write("name = 'from-file'");
   EXPECT_EQ(load_config({.environment = {{"HAWSER_CONFIG", path}}}).value().options.name, "from-file");

@@ -1,13 +1,15 @@
 // Brings the sources together, lowest first, and makes options of the result.
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
-#include <fstream>
-#include <iterator>
 
+#include "base/fd.h"
 #include "base/format.h"
 #include "base/quantity.h"
+#include "base/shown.h"
 #include "base/try.h"
 #include "config/options.h"
 #include "config/settings.h"
@@ -16,22 +18,32 @@ namespace hawser::config {
 namespace {
 
 /// A larger file is no configuration.
-constexpr off_t kFileSizeMax = off_t{1} << 20;
+constexpr std::size_t kFileSizeMax = std::size_t{1} << 20;
 
 Result<std::string> read_file(const std::string& path, std::string_view option = {}) {
   const auto unreadable = [&](std::string_view why) {
     const bool is_config = option.empty();
-    return Status(Code::kNotFound,
-                  base::format("config: cannot read {}{}{}: {}", option, is_config ? "" : " = ", path, why))
+    return Status(Code::kNotFound, base::format("config: cannot read {}{}{}: {}", option, is_config ? "" : " = ",
+                                                base::shown(path), why))
         .with_advice(is_config ? "give the path of a TOML file, or unset HAWSER_CONFIG" : "give the path of a file");
   };
+  const base::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd) return unreadable(std::generic_category().message(errno));
   struct stat found {};
-  if (stat(path.c_str(), &found) != 0) return unreadable(std::generic_category().message(errno));
+  if (::fstat(fd.get(), &found) != 0) return unreadable(std::generic_category().message(errno));
   if (!S_ISREG(found.st_mode)) return unreadable("it is no regular file");
-  if (found.st_size > kFileSizeMax) return unreadable("it is larger than 1 MiB");
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return unreadable("permission denied, or it is gone");
-  return std::string(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+  std::string text(kFileSizeMax + 1, '\0');
+  std::size_t size = 0;
+  while (size < text.size()) {  // Whatever its size was said to be: files of /proc have none.
+    const ssize_t got = ::read(fd.get(), text.data() + size, text.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return unreadable(std::generic_category().message(errno));
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  if (size > kFileSizeMax) return unreadable("it is larger than 1 MiB");
+  text.resize(size);
+  return text;
 }
 
 std::string file_of(const ConfigSources& sources) {
@@ -85,10 +97,10 @@ void apply(const Settings& settings, Draft& draft, Findings& findings) {
       const std::string backend = name.substr(kBackendPrefix.size(), dot - kBackendPrefix.size());
       draft.config.options.backend_params[backend][name.substr(dot + 1)] = setting.text;
     } else if (const Option* option = find_option(name); option == nullptr) {
-      findings.warnings.push_back(base::format("{}: there is no option \"{}\"", setting.origin, name));
+      findings.warnings.push_back(base::format("{}: there is no option \"{}\"", setting.origin, base::shown(name)));
     } else if (!option->set(draft, setting.text)) {
       const std::string what = setting.origin == option->variable ? setting.origin : setting.origin + ": " + name;
-      findings.errors.push_back(base::format("{} = \"{}\" is not {}", what, setting.text, option->form));
+      findings.errors.push_back(base::format("{} = \"{}\" is not {}", what, base::shown(setting.text), option->form));
     }
   }
 }
@@ -147,7 +159,7 @@ Status open_directory(const Settings& settings, Draft& draft) {
   }
   const Status cause = opened.status();
   return Status(cause.code(), base::format("config: {}: cannot open directory = \"{}\"",
-                                           settings.find("directory")->second.origin, text))
+                                           settings.find("directory")->second.origin, base::shown(text)))
       .because(cause)
       .with_advice(cause.advice());
 }

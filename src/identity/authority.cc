@@ -14,6 +14,7 @@
 #include "base/format.h"
 #include "base/shown.h"
 #include "base/try.h"
+#include "identity/files.h"
 #include "identity/whole_file.h"
 #include "tls/key_pair.h"
 #include "tls/steps.h"
@@ -209,6 +210,7 @@ Status Authority::load() {
   domain_ = domain_of(library_, certificate_.get());
   if (domain_.empty()) return Status(Code::kInvalid, folder_ + "/ca.crt names no domain");
   ends_ = library_.x509_crt_get_expiration_time(certificate_.get());
+  HAWSER_TRY(check_private(folder_ + "/ca.key"));
   HAWSER_TRY_ASSIGN(const std::string key, read_text(folder_ + "/ca.key"));
   HAWSER_TRY_ASSIGN(key_, make_owned(library_, library_.x509_privkey_init, library_.x509_privkey_deinit));
   const gnutls_datum_t bytes = datum_of(key);

@@ -30,6 +30,20 @@ TEST(Authority, KeepsItsKeyToItself) {
   }
 }
 
+// Who has the key can be any agent, so a copy that lost its mode must not go unseen.
+TEST(Authority, AKeyThatOthersMayReadIsRefused) {
+  TestAuthority authority;
+  const std::string key = authority.folder() + "/ca.key";
+  for (const mode_t mode : {0644u, 0660u, 0606u}) {
+    ASSERT_EQ(::chmod(key.c_str(), mode), 0);
+    const Status status = Authority::open(authority.folder()).error();
+    EXPECT_EQ(status.code(), Code::kDenied) << mode;
+    EXPECT_EQ(status.advice().find("chmod 600 " + key), 0u) << status.advice();
+  }
+  ASSERT_EQ(::chmod(key.c_str(), 0600), 0);
+  EXPECT_TRUE(Authority::open(authority.folder()).has_value());
+}
+
 TEST(Authority, AFolderThatIsThereKeepsItsMode) {
   TestAuthority authority;
   base::TestFolder folder;

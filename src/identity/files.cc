@@ -43,14 +43,6 @@ std::string path_of(const std::string& folder, const Kind& kind) {
   return {};
 }
 
-Status check_private(const std::string& path, const struct stat& facts) {
-  if ((facts.st_mode & (S_IROTH | S_IWOTH | S_IWGRP)) == 0) return {};
-  return Status(Code::kDenied, base::format("{}: others than its owner's group may read the key, or others than its "
-                                            "owner may write it (mode {:o})",
-                                            path, facts.st_mode & 07777))
-      .with_advice("chmod 600 " + path + "   (in a Kubernetes volume: defaultMode 0440 with fsGroup)");
-}
-
 /// Its path is empty where it may be missing and is.
 Result<File> find_kind(const std::string& folder, const Kind& kind) {
   File file = {.path = path_of(folder, kind)};
@@ -60,8 +52,7 @@ Result<File> find_kind(const std::string& folder, const Kind& kind) {
         .with_advice(base::format("its name is {}, {} or {}; `hawser ca issue` writes such a folder", kind.names[0],
                                   kind.names[1], kind.names[2]));
   }
-  struct stat facts = {};
-  if (kind.is_secret && ::stat(file.path.c_str(), &facts) == 0) HAWSER_TRY(check_private(file.path, facts));
+  if (kind.is_secret) HAWSER_TRY(check_private(file.path));
   return file;
 }
 
@@ -78,6 +69,16 @@ Status in_file(const std::string& path, const Status& why) {
 }
 
 }  // namespace
+
+Status check_private(const std::string& path) {
+  struct stat facts = {};
+  if (::stat(path.c_str(), &facts) != 0) return {};  // Who reads it will tell.
+  if ((facts.st_mode & (S_IROTH | S_IWOTH | S_IWGRP)) == 0) return {};
+  return Status(Code::kDenied, base::format("{}: others than its owner's group may read the key, or others than its "
+                                            "owner may write it (mode {:o})",
+                                            path, facts.st_mode & 07777))
+      .with_advice("chmod 600 " + path + "   (in a Kubernetes volume: defaultMode 0440 with fsGroup)");
+}
 
 IdentityFiles::IdentityFiles(const std::string& folder) {
   std::error_code error;

@@ -38,6 +38,10 @@ struct IdentityPaths {
   std::string revoked;  ///< Empty: there is none.
 };
 
+/// Of a file with a key, an agent's or an authority's. Error: kDenied: others than its owner and that one's group may
+/// read it, or others than its owner may write it.
+Status check_private(const std::string& path);
+
 class IdentityFiles {
  public:
   /// A relative path counts from where the process is now, also when it goes elsewhere.

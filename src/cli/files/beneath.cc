@@ -6,6 +6,7 @@
 
 #include <cerrno>
 
+#include "base/shown.h"
 #include "base/try.h"
 
 namespace hawser::cli {
@@ -13,10 +14,10 @@ namespace {
 
 Status refused(std::string_view path, int error) {
   if (error == ELOOP) {
-    return Status(Code::kDenied, fmt::format("'{}' leads over a symbolic link", path))
+    return Status(Code::kDenied, fmt::format("'{}' leads over a symbolic link", base::shown(path)))
         .with_advice("symbolic links are not followed; name the file itself");
   }
-  return base::errno_status(fmt::format("'{}'", path), error);
+  return base::errno_status(fmt::format("'{}'", base::shown(path)), error);
 }
 
 }  // namespace
@@ -24,7 +25,7 @@ Status refused(std::string_view path, int error) {
 Result<std::vector<std::string>> parts_of(std::string_view path) {
   std::vector<std::string> parts;
   const auto denied = [&] {
-    return Status(Code::kDenied, fmt::format("'{}' is no path beneath the served folder", path))
+    return Status(Code::kDenied, fmt::format("'{}' is no path beneath the served folder", base::shown(path)))
         .with_advice("give a relative path without '..'");
   };
   if (path.find('\0') != std::string_view::npos) return denied();

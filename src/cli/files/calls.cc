@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/shown.h"
 #include "base/try.h"
 #include "cli/interrupt.h"
 
@@ -73,11 +74,12 @@ Status Calls::send(const std::string& bytes, Instant deadline) {
     if (!is_closed) closed_since = Instant::max();
     if (is_closed && closed_since == Instant::max()) closed_since = now;
     if (is_closed && now - closed_since >= kOpenPatience) {
-      return Status(Code::kUnsupported, fmt::format("{} takes no requests for files", peer_.name()))
+      return Status(Code::kUnsupported, fmt::format("{} takes no requests for files", base::shown(peer_.name())))
           .with_advice("start it as `hawser serve --dir FOLDER`");
     }
     if (now >= deadline) {
-      return Status(Code::kTimedOut, fmt::format("{} took no request for files in time", peer_.name())).because(sent);
+      return Status(Code::kTimedOut, fmt::format("{} took no request for files in time", base::shown(peer_.name())))
+          .because(sent);
     }
     agent_.wait(kRoomPause);
   }
@@ -99,7 +101,7 @@ Result<Json> Calls::call(Json request, std::string_view tail) {
     if (waiting_[id]) break;
     failed = !down_.ok() ? down_ : interrupt_status();
     if (failed.ok() && Clock::steady().now() >= deadline) {
-      failed = Status(Code::kTimedOut, fmt::format("{} did not answer within --timeout", peer_.name()));
+      failed = Status(Code::kTimedOut, fmt::format("{} did not answer within --timeout", base::shown(peer_.name())));
     }
   }
   std::optional<Json> answer = std::move(waiting_[id]);

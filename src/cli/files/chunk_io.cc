@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/file_limit.h"
+#include "base/shown.h"
 #include "base/try.h"
 #include "cli/files/protocol.h"
 #include "fileio/file.h"
@@ -25,7 +26,7 @@ constexpr std::size_t kDirectMin = std::size_t{1} << 20;
 constexpr std::size_t kSummedAtOnce = std::size_t{256} << 10;  ///< Within the second cache.
 
 Status failed(std::string_view what, std::string_view name, int error) {
-  const Status status = base::errno_status(fmt::format("{} '{}'", what, name), error);
+  const Status status = base::errno_status(fmt::format("{} '{}'", what, base::shown(name)), error);
   return error == ENOSPC || error == EDQUOT ? status.with_advice("free space there, then run the command again")
                                             : status;
 }
@@ -99,7 +100,7 @@ Status write_buffered(int fd, std::string_view name, std::uint64_t offset, std::
 }  // namespace
 
 Result<WrittenChunk> write_chunk(int fd, std::string_view name, std::uint64_t offset, std::span<const std::byte> from) {
-  HAWSER_TRY(base::check_file_limit(fmt::format("writing {}", name), offset + from.size()));
+  HAWSER_TRY(base::check_file_limit(fmt::format("writing {}", base::shown(name)), offset + from.size()));
   fileio::Alignment alignment;
   base::Fd direct;
   if (from.size() >= kDirectMin) direct = open_direct(fd, &alignment);
@@ -123,7 +124,7 @@ Result<FileFacts> facts_of(int fd, std::string_view name) {
 }
 
 Status seal_file(int fd, std::string_view name, const FileFacts& facts) {
-  HAWSER_TRY(base::check_file_limit(fmt::format("cutting {}", name), facts.size));
+  HAWSER_TRY(base::check_file_limit(fmt::format("cutting {}", base::shown(name)), facts.size));
   if (::ftruncate(fd, static_cast<off_t>(facts.size)) != 0) return failed("cutting", name, errno);
   if (::fchmod(fd, facts.mode & 0777) != 0) return failed("setting the mode of", name, errno);
   const timespec time{.tv_sec = facts.mtime_ns / kSecond, .tv_nsec = facts.mtime_ns % kSecond};

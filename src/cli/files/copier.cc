@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/mutex.h"
+#include "base/shown.h"
 #include "base/try.h"
 #include "cli/files/part_file.h"
 #include "cli/interrupt.h"
@@ -19,7 +20,7 @@ namespace hawser::cli {
 namespace {
 
 Status changed(const std::string& path) {
-  return Status(Code::kFailed, fmt::format("'{}' changed while it was copied", path))
+  return Status(Code::kFailed, fmt::format("'{}' changed while it was copied", base::shown(path)))
       .with_advice("run the command again when nobody writes it");
 }
 
@@ -27,13 +28,14 @@ Status make_parent(const std::string& local) {
   std::error_code error;
   const std::filesystem::path parent = std::filesystem::path(local).parent_path();
   if (!parent.empty()) std::filesystem::create_directories(parent, error);
-  return error ? base::errno_status(fmt::format("making the folder '{}'", parent.string()), error.value()) : Status();
+  return error ? base::errno_status(fmt::format("making the folder '{}'", base::shown(parent.string())), error.value())
+               : Status();
 }
 
 Result<base::Fd> open_file(const std::string& path, int flags) {
   constexpr mode_t kMode = 0666;
   base::Fd fd(::open(path.c_str(), flags | O_CLOEXEC | O_NOCTTY, kMode));
-  if (!fd) return base::errno_status(fmt::format("opening '{}'", path), errno);
+  if (!fd) return base::errno_status(fmt::format("opening '{}'", base::shown(path)), errno);
   return fd;
 }
 
@@ -68,7 +70,8 @@ Status Copier::hello() {
 
 Result<Json> Copier::stat(const std::string& path) {
   HAWSER_TRY_ASSIGN(Json facts, calls_.call({{"op", "stat"}, {"path", json_of_path(path)}}));
-  if (!facts.value("exists", false)) return Status(Code::kNotFound, fmt::format("the server has no '{}'", path));
+  if (!facts.value("exists", false))
+    return Status(Code::kNotFound, fmt::format("the server has no '{}'", base::shown(path)));
   return facts;
 }
 
@@ -116,7 +119,8 @@ Status Copier::for_chunks(std::uint64_t size, const ChunkMover& move) {
 Status Copier::fetch(const std::string& remote, const std::string& local) {
   HAWSER_TRY_ASSIGN(const Json found, stat(remote));
   if (!found.value("file", false)) {
-    return Status(Code::kInvalid, fmt::format("'{}' is no regular file", remote)).with_advice("folders need -r");
+    return Status(Code::kInvalid, fmt::format("'{}' is no regular file", base::shown(remote)))
+        .with_advice("folders need -r");
   }
   const FileFacts source{.is_file = true,
                          .size = found.value("size", std::uint64_t{0}),
@@ -149,8 +153,8 @@ Status Copier::fetch(const std::string& remote, const std::string& local) {
     if (told.value("hash", "") == sum_of(slot(number, size))) {
       return write_chunk(part->fd(), part->path(), offset, slot(number, size)).error();
     }
-    return Status(Code::kCorrupt,
-                  fmt::format("the bytes of '{}' at {} do not have the sum that was told", remote, offset));
+    return Status(Code::kCorrupt, fmt::format("the bytes of '{}' at {} do not have the sum that was told",
+                                              base::shown(remote), offset));
   }));
   // Chunks that were kept were compared with what the source was at that time, and no answer tells when that was.
   HAWSER_TRY_ASSIGN(const Json after, stat(remote));
@@ -167,7 +171,8 @@ Status Copier::send(const std::string& local, const std::string& remote) {
   HAWSER_TRY_ASSIGN(const base::Fd fd, open_file(local, O_RDONLY));
   HAWSER_TRY_ASSIGN(const FileFacts source, facts_of(fd.get(), local));
   if (!source.is_file) {
-    return Status(Code::kInvalid, fmt::format("'{}' is no regular file", local)).with_advice("folders need -r");
+    return Status(Code::kInvalid, fmt::format("'{}' is no regular file", base::shown(local)))
+        .with_advice("folders need -r");
   }
   const Json path = json_of_path(remote), part = json_of_path(remote + std::string(kPartSuffix));
   HAWSER_TRY_ASSIGN(const Json there, calls_.call({{"op", "begin"}, {"path", path}}));

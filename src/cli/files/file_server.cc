@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "base/bytes.h"
+#include "base/shown.h"
 #include "base/try.h"
 #include "cli/files/beneath.h"
 #include "cli/files/chunk_io.h"
@@ -149,7 +150,8 @@ Result<Json> FileServer::answer(std::size_t number, const Message& message, cons
   if (op == "begin") return begin(message.peer, request.json);
   if (op == "write") return write(number, message.peer, request.json);
   if (op == "finish") return finish(message.peer, request.json);
-  if (op != "read") return Status(Code::kUnsupported, fmt::format("'{}' is no request that is known here", op));
+  if (op != "read")
+    return Status(Code::kUnsupported, fmt::format("'{}' is no request that is known here", base::shown(op)));
   HAWSER_TRY(read(number, message.peer, request.json));
   *answered = true;
   return Json::object();
@@ -237,12 +239,12 @@ Status FileServer::read(std::size_t number, const Peer& from, const Json& reques
   HAWSER_TRY_ASSIGN(const std::string path, path_of(request));
   HAWSER_TRY_ASSIGN(const base::Fd fd, open_beneath(root_.get(), path, O_RDONLY));
   HAWSER_TRY_ASSIGN(const FileFacts before, facts_of(fd.get(), path));
-  if (!before.is_file) return Status(Code::kInvalid, fmt::format("'{}' is no regular file", path));
+  if (!before.is_file) return Status(Code::kInvalid, fmt::format("'{}' is no regular file", base::shown(path)));
   const std::span<std::byte> bytes = buffer(number, span.size);
   HAWSER_TRY_ASSIGN(const ReadChunk read, read_chunk(fd.get(), path, span.offset, bytes));
   if (read.bytes < span.size) {
-    return Status(Code::kFailed, fmt::format("'{}' ends at byte {}; {} were expected", path, span.offset + read.bytes,
-                                             span.offset + span.size))
+    return Status(Code::kFailed, fmt::format("'{}' ends at byte {}; {} were expected", base::shown(path),
+                                             span.offset + read.bytes, span.offset + span.size))
         .with_advice("it was cut while it was copied; run the command again");
   }
   // Asked for after the bytes were read: a change that is among them has another time.
@@ -285,8 +287,8 @@ Result<Json> FileServer::write(std::size_t number, const Peer& from, const Json&
   HAWSER_TRY(move(Operation::kRead, number, from, span.slot, span.size, std::nullopt));
   const std::span<std::byte> bytes = buffer(number, span.size);
   if (sum_of(bytes) != request.at("hash").get<std::string>()) {
-    return Status(Code::kCorrupt,
-                  fmt::format("the bytes of '{}' at {} do not have the sum that was told", path, span.offset));
+    return Status(Code::kCorrupt, fmt::format("the bytes of '{}' at {} do not have the sum that was told",
+                                              base::shown(path), span.offset));
   }
   HAWSER_TRY(write_chunk(part->fd(), part->path(), span.offset, bytes).error());
   bytes_written_ += span.size;

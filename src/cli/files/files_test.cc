@@ -160,6 +160,11 @@ TEST(Beneath, PathsThatLeadOutAreDenied) {
   EXPECT_EQ(parts_of("a/..b/c/").value().size(), 3u);
 }
 
+// `cp -r` quotes names that the server chose.
+TEST(Beneath, WhatIsQuotedIsOneLine) {
+  EXPECT_NE(parts_of("../a\nb\033[31m").error().message().find("'../a\\x0ab\\x1b[31m'"), std::string::npos);
+}
+
 TEST(Beneath, LinksAreNotFollowed) {
   const base::TestFolder folder("hawser-beneath");
   const std::string& root = folder.path();

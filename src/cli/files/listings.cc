@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/fd.h"
+#include "base/shown.h"
 #include "base/try.h"
 
 namespace hawser::cli {
@@ -15,7 +16,7 @@ Result<std::vector<ListedFile>> walk_folder(int folder, std::string_view name, s
   const fs::path root = fmt::format("/proc/self/fd/{}/", folder);
   const auto failed = [&](const fs::path& at, const std::error_code& error) {
     const std::string place = (fs::path(name) / at.lexically_relative(root)).lexically_normal().string();
-    return base::errno_status(fmt::format("listing '{}'", place), error.value());
+    return base::errno_status(fmt::format("listing '{}'", base::shown(place)), error.value());
   };
   std::vector<ListedFile> files;
   std::error_code error;
@@ -27,7 +28,8 @@ Result<std::vector<ListedFile>> walk_folder(int folder, std::string_view name, s
     const std::uintmax_t size = at->file_size(wrong);
     if (wrong == std::errc::no_such_file_or_directory) continue;
     if (wrong) return failed(last, wrong);
-    if (files.size() == max) return Status(Code::kUnsupported, fmt::format("'{}' holds more than {} files", name, max));
+    if (files.size() == max)
+      return Status(Code::kUnsupported, fmt::format("'{}' holds more than {} files", base::shown(name), max));
     files.push_back({last.lexically_relative(root).string(), size});
   }
   if (error) return failed(last, error);

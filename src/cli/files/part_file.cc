@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "base/shown.h"
 #include "base/try.h"
 #include "cli/files/protocol.h"
 
@@ -18,14 +19,14 @@ namespace {
 constexpr int kOpenTries = 16;  // Somebody publishes or removes it between opening and locking.
 
 Status taken_away(const std::string& path) {
-  return Status(Code::kFailed, fmt::format("'{}' was removed or replaced while it was copied", path))
+  return Status(Code::kFailed, fmt::format("'{}' was removed or replaced while it was copied", base::shown(path)))
       .with_advice("run the command again");
 }
 
 /// Syncs a folder: its entries are its data.
 Status sync_folder(int folder, const std::string& path) {
   if (::fsync(folder) == 0 || errno == EINVAL) return {};  // EINVAL: this file system has none for folders.
-  return base::errno_status(fmt::format("writing the folder of '{}' to its device", path), errno);
+  return base::errno_status(fmt::format("writing the folder of '{}' to its device", base::shown(path)), errno);
 }
 
 }  // namespace
@@ -39,7 +40,8 @@ Result<std::shared_ptr<PartFile>> PartFile::open(base::Fd folder, std::string na
     HAWSER_TRY_ASSIGN(const bool open, part->try_open(O_RDWR | (make ? O_CREAT : 0)));
     if (open) return part;
   }
-  return Status(Code::kBusy, fmt::format("'{}' comes and goes", part->path_)).with_advice("another copy writes it");
+  return Status(Code::kBusy, fmt::format("'{}' comes and goes", base::shown(part->path_)))
+      .with_advice("another copy writes it");
 }
 
 /// False: what was locked is not what has the name any more.
@@ -47,9 +49,9 @@ Result<bool> PartFile::try_open(int flags) {
   constexpr mode_t kMode = 0600;  // Nobody else's until it is published, as its source may be nobody else's.
   constexpr int kAlways = O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   fd_.reset(::openat(folder_.get(), part_name().c_str(), flags | kAlways, kMode));
-  if (!fd_) return base::errno_status(fmt::format("opening '{}'", path_), errno);
+  if (!fd_) return base::errno_status(fmt::format("opening '{}'", base::shown(path_)), errno);
   if (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    return Status(Code::kBusy, fmt::format("another copy writes '{}'", path_))
+    return Status(Code::kBusy, fmt::format("another copy writes '{}'", base::shown(path_)))
         .with_advice("wait for it, or copy to another name");
   }
   return is_in_place();
@@ -58,10 +60,11 @@ Result<bool> PartFile::try_open(int flags) {
 Result<bool> PartFile::is_in_place() const {
   struct stat ours {
   }, named{};
-  if (::fstat(fd_.get(), &ours) != 0) return base::errno_status(fmt::format("looking at '{}'", path_), errno);
+  if (::fstat(fd_.get(), &ours) != 0)
+    return base::errno_status(fmt::format("looking at '{}'", base::shown(path_)), errno);
   if (::fstatat(folder_.get(), part_name().c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0) {
     if (errno == ENOENT) return false;
-    return base::errno_status(fmt::format("looking at '{}'", path_), errno);
+    return base::errno_status(fmt::format("looking at '{}'", base::shown(path_)), errno);
   }
   return ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
 }
@@ -69,15 +72,16 @@ Result<bool> PartFile::is_in_place() const {
 Status PartFile::publish(const FileFacts& facts) {
   HAWSER_TRY_ASSIGN(const FileFacts here, this->facts());
   if (here.size < facts.size) {
-    return Status(Code::kFailed, fmt::format("'{}' has {} bytes of {}", path_, here.size, facts.size))
+    return Status(Code::kFailed, fmt::format("'{}' has {} bytes of {}", base::shown(path_), here.size, facts.size))
         .with_advice("it was cut while it was copied; run the command again");
   }
   HAWSER_TRY(seal_file(fd_.get(), path_, facts));
-  if (::fsync(fd_.get()) != 0) return base::errno_status(fmt::format("writing '{}' to its device", path_), errno);
+  if (::fsync(fd_.get()) != 0)
+    return base::errno_status(fmt::format("writing '{}' to its device", base::shown(path_)), errno);
   HAWSER_TRY_ASSIGN(const bool in_place, is_in_place());
   if (!in_place) return taken_away(path_);
   if (::renameat(folder_.get(), part_name().c_str(), folder_.get(), name_.c_str()) != 0)
-    return base::errno_status(fmt::format("naming '{}'", path_), errno);
+    return base::errno_status(fmt::format("naming '{}'", base::shown(path_)), errno);
   return sync_folder(folder_.get(), path_);
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/shown.h"
+
 namespace hawser::cli {
 namespace {
 
@@ -31,7 +33,7 @@ Result<FilePlace> parse_place(std::string_view text, bool has_directory) {
   if (has_directory) {
     return FilePlace{.server = std::string(text.substr(0, host_end)), .path = std::string(text.substr(host_end + 1))};
   }
-  return Status(Code::kInvalid, fmt::format("'{}' names a host without its port", text))
+  return Status(Code::kInvalid, fmt::format("'{}' names a host without its port", base::shown(text)))
       .with_advice("write host:port:path, or name:path with --directory; a file here whose name holds ':' is ./NAME");
 }
 

@@ -318,7 +318,7 @@ def _shrink(self: _hawser.World, without: Sequence[int] = (), *, timeout: Any = 
 _RECOVERY_LOOK, _RECOVERY_TURN = 0.02, 0.001
 
 
-# The same for failures.
+# Seconds: between two looks for failures, and of a look.
 _FAILURE_LOOK, _FAILURE_TURN = 0.02, 1e-6
 
 

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include <hawser/counters.h>
 #include <hawser/status.h>
@@ -18,8 +19,9 @@ class AdmissionCount {
  public:
   void let_in() { ++let_in_; }
   void turned_away(const Status& why) {
+    if (by_code_ == nullptr) by_code_ = std::make_unique<ByCode>();
     const auto code = static_cast<std::size_t>(why.code());
-    ++by_code_[code < by_code_.size() ? code : static_cast<std::size_t>(Code::kFailed)];
+    ++(*by_code_)[code < kCodes ? code : static_cast<std::size_t>(Code::kFailed)];
   }
   void gave_way() { ++gave_way_; }
 
@@ -27,20 +29,22 @@ class AdmissionCount {
   AdmissionCounters counters() const {
     AdmissionCounters all{
         .backend = {}, .let_in = let_in_, .turned_away = 0, .gave_way = gave_way_, .unanswered = 0, .by_code = {}};
-    for (std::size_t code = 0; code < by_code_.size(); ++code) {
-      if (by_code_[code] == 0) continue;
-      all.turned_away += by_code_[code];
-      all.by_code.emplace_back(to_string(static_cast<Code>(code)), by_code_[code]);
+    for (std::size_t code = 0; by_code_ != nullptr && code < kCodes; ++code) {
+      const std::uint64_t count = (*by_code_)[code];
+      if (count == 0) continue;
+      all.turned_away += count;
+      all.by_code.emplace_back(to_string(static_cast<Code>(code)), count);
     }
     return all;
   }
 
  private:
   static constexpr std::size_t kCodes = static_cast<std::size_t>(Code::kFailed) + 1;  // The last one.
+  using ByCode = std::array<std::uint64_t, kCodes>;
 
   std::uint64_t let_in_ = 0;
   std::uint64_t gave_way_ = 0;
-  std::array<std::uint64_t, kCodes> by_code_{};
+  std::unique_ptr<ByCode> by_code_;  ///< Null until somebody is turned away: an idle agent is small.
 };
 
 }  // namespace hawser::backend

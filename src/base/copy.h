@@ -34,7 +34,8 @@ struct CopyPiece {
   std::size_t size = 0;
 };
 
-/// Transfers below this never stream: they are soon read, and the fence costs more than it saves.
+/// Transfers below this do not stream, unless another core reads them: they are soon read here, and the fence costs
+/// more than it saves.
 inline constexpr std::size_t kStreamTotalMin = 16 * 1024;
 /// Transfers up to this are taken to be in the caches, and stay there, unless the hint says otherwise. Measured: with
 /// both sides in a 32 MiB cache memcpy is faster up to 8 MiB; caches are shared with others.

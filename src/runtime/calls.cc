@@ -211,6 +211,10 @@ void Calls::begin(const std::shared_ptr<Calling>& call, const Peer& to, std::uin
   call->flight = &flight;
   call->self = call;
   if (!stopped_.ok()) return end_call(*call, stopped_);
+  // Sent, it might be answered before the deadline is looked at, or be run for nobody.
+  if (timeout < kShortestCall) {
+    return end_call(*call, Status(Code::kTimedOut, call->text + " was not sent: it has less than 1 us"));
+  }
   if (flights_.size() >= kCallsMax) {
     return end_call(*call, Status(Code::kBusy, call->text + ": " + std::to_string(kCallsMax) +
                                                    " calls of this rank are under way in world '" + site_.name + "'")
@@ -229,7 +233,7 @@ void Calls::begin(const std::shared_ptr<Calling>& call, const Peer& to, std::uin
                           .use = wire::MessageUse::kCall,
                           .tag = id,
                           .digest = handler,
-                          .extra = static_cast<std::uint64_t>(std::max<std::int64_t>(wait, 1)),
+                          .extra = static_cast<std::uint64_t>(wait),
                           .bytes = arguments.size()};
   flight.send.data = arguments.data();
   mailbox_.start(flight.receive, Instant::max(), now);

@@ -57,6 +57,9 @@ struct Calling final : Operation, Listener {
 
 class Calls final : public std::enable_shared_from_this<Calls> {
  public:
+  /// The unit of the deadline that travels with a call.
+  static constexpr Duration kShortestCall = std::chrono::microseconds(1);
+
   struct Site {
     std::uint64_t world = 0;
     std::string name;
@@ -72,7 +75,8 @@ class Calls final : public std::enable_shared_from_this<Calls> {
   void open(Instant now);
   /// kInvalid where the name is taken, empty or too long.
   Status add_handler(std::string_view name, CallHandler handler, HandlerOptions options);
-  /// `handler`: see handler_number. The caller keeps the arguments until the call is over.
+  /// `handler`: see handler_number. The caller keeps the arguments until the call is over. kTimedOut without a word to
+  /// anybody where the timeout is below kShortestCall.
   void begin(const std::shared_ptr<Calling>& call, const Peer& to, std::uint64_t handler,
              std::span<const std::byte> arguments, Duration timeout, Instant now);
   /// Its calls need no answer any more.

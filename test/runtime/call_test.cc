@@ -165,6 +165,24 @@ TEST_P(CallTest, ADeadlineEndsTheCallAndTellsTheHandler) {
   EXPECT_TRUE(worlds[0].call(1, "echo", {}).has_value());
 }
 
+TEST_P(CallTest, ACallWithoutTimeIsNotSent) {
+  std::atomic<int> runs = 0;
+  std::vector<World> worlds = open(2);
+  const auto count = [&](const IncomingCall&) -> Result<CallAnswer> { return ++runs, CallAnswer(); };
+  ASSERT_TRUE(worlds[1].register_handler("count", count).ok());
+  ASSERT_TRUE(worlds[0].register_handler("count", count).ok());
+  for (const std::uint32_t to : {0u, 1u}) {
+    for (const Duration timeout : {Duration(1), Duration(1us) - Duration(1)}) {
+      const Result<CallAnswer> none = worlds[0].call(to, "count", {}, {.timeout = timeout});
+      ASSERT_FALSE(none.has_value());
+      EXPECT_EQ(none.error().code(), Code::kTimedOut);
+      EXPECT_NE(none.error().to_string().find("was not sent"), std::string::npos) << none.error().to_string();
+    }
+    EXPECT_TRUE(worlds[0].call(to, "count", {}).has_value());
+  }
+  EXPECT_EQ(runs, 2);
+}
+
 TEST_P(CallTest, ACallThatIsCancelledOrDroppedTellsTheHandler) {
   Gate gate;
   std::vector<World> worlds = open(2);

@@ -8,6 +8,7 @@
 #include <span>
 #include <variant>
 
+#include "backend/hello_identity.h"
 #include "base/format.h"
 #include "base/shown.h"
 #include "base/try.h"
@@ -24,28 +25,6 @@ Result<base::Fd> make_door() {
 Status another_peer(Code code, std::string text) { return Status(code, std::move(text)).with_scope(Scope::kPeer); }
 
 }  // namespace
-
-wire::Hello hello_of(const Identity& identity) {
-  wire::Hello hello;
-  hello.version_min = identity.version_min;
-  hello.version_max = identity.version_max;
-  hello.driven = identity.driven;
-  hello.incarnation = identity.incarnation;
-  hello.public_key = identity.public_key;
-  hello.name = identity.name;
-  return hello;
-}
-
-Identity identity_of(const wire::Hello& hello) {
-  Identity identity;
-  identity.name = hello.name;
-  identity.incarnation = hello.incarnation;
-  identity.public_key = hello.public_key;
-  identity.driven = hello.driven;
-  identity.version_min = hello.version_min;
-  identity.version_max = hello.version_max;
-  return identity;
-}
 
 Accept refusal_of(const Identity& identity, const Status& why) {
   Accept accept;

@@ -21,8 +21,6 @@
 
 namespace hawser::backend::shm {
 
-wire::Hello hello_of(const Identity& identity);
-Identity identity_of(const wire::Hello& hello);
 /// `accept` with a hello that refuses.
 Accept refusal_of(const Identity& identity, const Status& why);
 
@@ -57,7 +55,8 @@ class Greeting {
 
   /// Makes the link, and says hello with it.
   Result<Ends> say_open(int socket) const;
-  /// Of the answer. kCorrupt, what the acceptor refused with, or another one than was looked for is there.
+  /// What came with the acceptor's answer. Errors: kCorrupt where the answer makes no sense, the acceptor's own where
+  /// it refuses, and kDisconnected where another agent answers than this end looked for.
   Result<PeerGates> take_accept(const Packet& packet, const Accept& accept) const;
 
   /// What came with `open`, whose descriptors it takes.

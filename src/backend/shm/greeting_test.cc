@@ -10,6 +10,7 @@
 #include <string>
 #include <variant>
 
+#include "backend/hello_identity.h"
 #include "backend/shm/fork_list.h"
 
 namespace hawser::backend::shm {

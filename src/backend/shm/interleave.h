@@ -115,7 +115,8 @@ struct RunMachine : Machine {
   static constexpr std::size_t kRunMin = 64;
 };
 
-/// The same where runs are streamed: their bytes come when a fence makes them, at the latest possible time.
+/// The same, but a thread that copies a run stores its bytes only at the next stream_fence(): the latest time that a
+/// processor may choose for streamed stores.
 struct StreamMachine : RunMachine {
   static constexpr std::size_t kAsksMin = 0;
   static bool copy_in(Word* words, std::size_t offset, const std::byte* from, std::size_t size, bool) {
@@ -132,12 +133,12 @@ struct StreamMachine : RunMachine {
   }
 };
 
-/// The same without fences: the explorer must find what goes wrong then.
+/// As StreamMachine, but without that fence: the explorer must find what goes wrong then.
 struct UnfencedStreamMachine : StreamMachine {
   static void stream_fence() {}
 };
 
-/// The first without fences.
+/// As Machine, but without fences: the explorer must find what goes wrong then.
 struct UnfencedMachine : Machine {
   static void fence() {}
 };

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <utility>
 
+#include "backend/hello_identity.h"
 #include "backend/shm/port.h"
 #include "base/format.h"
 #include "base/shown.h"

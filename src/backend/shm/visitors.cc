@@ -71,7 +71,8 @@ void Visitors::on_listener(Instant now) {
   for (std::size_t i = 0; i + kMax < visitors_.size(); ++i) visitors_[i]->is_done = true;
 }
 
-/// Who waits is told at once, one after the other, by the descriptor that is held in reserve for this.
+/// No descriptor is free for a visitor. The port gives up the one that it holds in reserve, takes one visitor after the
+/// other with it, and tells each why it is refused.
 void Visitors::turn_away(const Status& shortage, Instant now) {
   std::size_t count = 0;
   reserve_.reset();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backend/hello_identity.h"
 #include "backend/stream/cover.h"
 #include "backend/stream/stream_port.h"
 #include "base/format.h"
@@ -244,15 +245,9 @@ bool StreamPort::supersede(const wire::Hello& hello) {
 /// The parts that every answer has.
 wire::Hello StreamPort::own_hello() const {
   const Identity& us = context_.identity;
-  wire::Hello answer;
-  answer.version_min = us.version_min;
-  answer.version_max = us.version_max;
-  answer.driven = us.driven;
+  wire::Hello answer = hello_of(us);
   answer.security = level_of(context_.security);
-  answer.incarnation = us.incarnation;
-  answer.public_key = us.public_key;
   answer.born = us.born;
-  answer.name = us.name;
   answer.listen = options_.listen;
   return answer;
 }

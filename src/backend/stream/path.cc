@@ -4,6 +4,7 @@
 #include <bit>
 #include <utility>
 
+#include "backend/hello_identity.h"
 #include "base/bytes.h"
 #include "base/format.h"
 #include "base/id128.h"
@@ -306,7 +307,7 @@ void StreamPath::accept(std::unique_ptr<Handshake> shake, bool is_known_peer, Pe
   terms_.supersedes = hello.supersedes;
   terms_.streams = hello.streams;
   streams_.set_count(terms_.streams);
-  learn(hello);
+  peer_ = identity_of(hello);
   learn_identity(shake->take_identity(), now);
   if (shared_.network.is_beside(shake->stream(), hello.listen)) asks_at_ = hello.listen;
   deadline_ = now + kHelloPatience;
@@ -324,16 +325,6 @@ Status StreamPath::can_attach(unsigned index) const {
 void StreamPath::attach(std::unique_ptr<Handshake> shake, Instant now) {
   const unsigned index = shake->hello().stream;
   adopt(index, std::move(shake), now + kHelloPatience);
-}
-
-void StreamPath::learn(const wire::Hello& hello) {
-  peer_.name = hello.name;
-  peer_.incarnation = hello.incarnation;
-  peer_.public_key = hello.public_key;
-  peer_.born = hello.born;
-  peer_.driven = hello.driven;
-  peer_.version_min = hello.version_min;
-  peer_.version_max = hello.version_max;
 }
 
 void StreamPath::learn_identity(ShownIdentity shown, Instant now) {
@@ -358,7 +349,7 @@ void StreamPath::turn_shake(unsigned index, Instant now) {
     return;
   }
   if (index == 0 && !terms_.is_inbound) {
-    learn(lane.shake->hello());
+    peer_ = identity_of(lane.shake->hello());
     learn_identity(lane.shake->take_identity(), now);
   }
   streams_.settle(index);

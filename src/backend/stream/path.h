@@ -133,7 +133,6 @@ class StreamPath final : public Path {
   void adopt(unsigned index, std::unique_ptr<Handshake> shake, Instant deadline);
   void turn_shake(unsigned index, Instant now);
   void shake_failed(unsigned index, const Status& why, Instant now);
-  void learn(const wire::Hello& hello);
   void learn_identity(ShownIdentity shown, Instant now);
   PeerClaim claim() const;
   void come_up(Instant now);

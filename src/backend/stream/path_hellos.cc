@@ -1,5 +1,6 @@
 #include "backend/stream/path_hellos.h"
 
+#include "backend/hello_identity.h"
 #include "backend/stream/cover.h"
 #include "base/format.h"
 #include "base/planted.h"
@@ -37,18 +38,12 @@ bool PathHellos::is_through(const Handshake& shake) const {
 
 wire::Hello PathHellos::our_hello(unsigned index) const {
   const Identity& us = uses_.context.identity;
-  wire::Hello hello;
-  hello.version_min = us.version_min;
-  hello.version_max = us.version_max;
-  hello.driven = us.driven;
+  wire::Hello hello = hello_of(us);
   hello.security = level_of(uses_.context.security);
   hello.stream = static_cast<std::uint8_t>(index);
   hello.streams = static_cast<std::uint8_t>(uses_.terms.streams);
-  hello.incarnation = us.incarnation;
   hello.session = uses_.terms.session;
-  hello.public_key = us.public_key;
   hello.born = us.born;
-  hello.name = us.name;
   hello.listen = uses_.options.listen;
   hello.token = uses_.terms.token;
   hello.expects = uses_.terms.expects;

@@ -36,14 +36,14 @@ class PathHellos {
     Network& network;
     const SessionTerms& terms;
     const Identity& peer;     ///< As far as it is known.
-    const std::string& name;  ///< Of the peer as errors tell it.
+    const std::string& name;  ///< The peer's, as errors tell it.
   };
   explicit PathHellos(const Uses& uses) : uses_(uses) {}
 
   /// Moves the handshake of stream `index` on. Good: it is through, or goes on until `deadline`.
   Status turn(Handshake& shake, unsigned index, Instant deadline, Instant now);
   bool is_through(const Handshake& shake) const;
-  /// Who answered in the last turn did not prove to be the peer.
+  /// Somebody answered in the last turn who did not prove to be the peer.
   bool is_doubted() const { return is_doubted_; }
   /// Only its incarnation tells who answers: an address may lead to somebody else, as docker0's does on every host.
   bool is_the_peer(const wire::Hello& hello) const;

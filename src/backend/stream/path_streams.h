@@ -51,7 +51,7 @@ class PathStreams {
     std::unique_ptr<Stream> stream;    ///< then the stream alone.
     std::string said;                  ///< Our hello, to which the stream may still refer.
     StreamOwner owner;
-    Instant deadline = Instant::max();  ///< Of the hellos.
+    Instant deadline = Instant::max();  ///< By then both hellos must have gone through.
     Instant hot_until = Instant::min();
   };
 
@@ -59,7 +59,7 @@ class PathStreams {
   PathStreams(const PathStreams&) = delete;
   PathStreams& operator=(const PathStreams&) = delete;
 
-  /// Of the numbered ones; at most kStreamsMax.
+  /// How many numbered streams the session has; at most kStreamsMax.
   unsigned count() const { return count_; }
   void set_count(unsigned count) { count_ = count; }
 

@@ -17,7 +17,7 @@
 
 namespace hawser::backend::verbs {
 
-/// Who uses the lanes.
+/// The port as LaneEvents knows it: what uses the lanes.
 class LaneUser {
  public:
   /// What was made on this lane does not work any more, for this reason.

@@ -110,7 +110,7 @@ void VerbsPath::hear(const wire::RdmaPorts& ports, Instant now) {
   if (!ports_.take(ports)) return;
   if (messages_ != nullptr && !messages_->on_peer(ports.receives, ports.receive_bytes)) messages_.reset();
   arrivals_.agree(receives(), ports.immediates);
-  if (inbound_) return;  // Who opened the path makes the rails.
+  if (inbound_) return;  // The end that opened the path makes the rails.
   if (!choose_pairs(ports.host)) return;
   for (std::size_t i = 0; i < pairs_.size() && !is_down(); ++i) pairs_[i].feed(proto::QueuePairEvent::kWant, now);
 }

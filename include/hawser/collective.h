@@ -26,6 +26,10 @@ struct CollectiveOptions {
   /// other's memory.
   /// Empty: the cost model chooses.
   std::string_view algorithm = {};
+  /// The caller waits for the request at once, so the agent's own thread is not woken to look after it. Once a wait has
+  /// ended before the collective has, that thread does. For languages whose waits must be interrupted now and then: the
+  /// blocking calls of World do as much by themselves.
+  bool is_waited_for = false;
 };
 
 /// Elements of this rank.

@@ -528,6 +528,9 @@ class World:
 
     def _take_recovered(self, timeout: Seconds = None) -> tuple[World, int, list[int]] | None: ...
 
+    @property
+    def _waiting(self) -> World: ...
+
     def _allocate(self, size: int) -> Any: ...
 
     def empty(self, shape: int | Iterable[int], dtype: Any = "uint8") -> Any:

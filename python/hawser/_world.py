@@ -149,12 +149,12 @@ def _send(self: _hawser.World, x: Any, dest: int, tag: int = 0, *, priority: str
 
 
 def _barrier(self: _hawser.World, *, timeout: Any = None) -> None:
-    self.ibarrier(timeout=timeout).wait()
+    self._waiting.ibarrier(timeout=timeout).wait()
 
 
 def _all_reduce(self: _hawser.World, x: Any, op: str = "sum", out: Any = None, *, reproducible: bool = False,
                 compress: Optional[_hawser.Compressor] = None, timeout: Any = None) -> None:
-    self.iall_reduce(x, op, out, reproducible=reproducible, compress=compress, timeout=timeout).wait()
+    self._waiting.iall_reduce(x, op, out, reproducible=reproducible, compress=compress, timeout=timeout).wait()
 
 
 def _all_reduce_bucketed(self: _hawser.World, x: Sequence[Any], op: str = "sum", bucket: int = 25 << 20, *,
@@ -170,17 +170,17 @@ def _all_reduce_bucketed(self: _hawser.World, x: Sequence[Any], op: str = "sum",
 
 
 def _reduce(self: _hawser.World, x: Any, root: int = 0, op: str = "sum", *, timeout: Any = None) -> None:
-    self.ireduce(x, root, op, timeout=timeout).wait()
+    self._waiting.ireduce(x, root, op, timeout=timeout).wait()
 
 
 def _broadcast(self: _hawser.World, x: Any, root: int = 0, *, timeout: Any = None) -> None:
-    self.ibroadcast(x, root, timeout=timeout).wait()
+    self._waiting.ibroadcast(x, root, timeout=timeout).wait()
 
 
 def _blocking(begin: Any) -> Any:
     @functools.wraps(begin)
     def call(self: _hawser.World, *args: Any, **named: Any) -> None:
-        begin(self, *args, **named).wait()
+        begin(self._waiting, *args, **named).wait()
 
     return call
 

@@ -28,6 +28,8 @@ class BoardCall final : public BoardPhase {
   BoardCall(Board& board, schedule::Call&& call, Buffers buffers, std::uint64_t turn, std::uint64_t number,
             std::uint64_t digest) = delete;
 
+  /// Another one of the same call has written, and goes no further.
+  void note_written() { has_written_ = true; }
   Step go_on() override;
   bool has_news() const override;
   std::uint64_t turn() const override { return written_.turn(); }

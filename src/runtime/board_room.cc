@@ -1,6 +1,7 @@
 #include "runtime/board_room.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -16,6 +17,17 @@ namespace hawser::runtime {
 void BoardRoom::know_hosts(std::vector<std::uint32_t> hosts) {
   hosts_ = std::move(hosts);
   mates_ = schedule::Hosts::sharing(hosts_, site_.rank, static_cast<std::uint32_t>(site_.ranks.size()));
+}
+
+bool BoardRoom::is_crowded() const {
+  static const auto cores = static_cast<std::uint32_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+  return size() > cores;
+}
+
+std::uint64_t BoardRoom::take_turn() {
+  ++begun_;
+  board_->stand_on(::sched_getcpu());
+  return turns_++;
 }
 
 void BoardRoom::enter(BoardUser& user, Instant now) {

@@ -81,6 +81,13 @@ class BoardRoom final : Lookout {
     memory_ = memory;
     memory_owner_ = std::move(owner);
   }
+  /// Mates that look may keep others from running: there are more than cores.
+  bool is_crowded() const;
+  /// The next collective that may go by boards may do so at once.
+  bool is_open() const { return state_ == State::kOpen && held_.empty(); }
+  /// While it is open, instead of `enter`: a turn for a collective that takes one and goes on with it by itself. It
+  /// ends the turn by `finish`, or becomes a user.
+  std::uint64_t take_turn();
   /// The next collective that may go by boards. It is told how it goes, now or later.
   void enter(BoardUser& user, Instant now);
   /// All letters are there. True: boards are open, and this collective goes by them as the one of `*turn`.

@@ -315,6 +315,24 @@ TEST_F(BoardRoomTest, WhoIsAboutToSleepLooksOnceMore) {
   EXPECT_TRUE(mailbox_.prepare_sleep());
 }
 
+TEST_F(BoardRoomTest, WhoGoesOnByItselfTakesTheNextTurnOnceItIsOpen) {
+  give_memory();
+  decide(begin_all());
+  EXPECT_FALSE(rooms_[0]->is_open());
+  const std::vector<BoardBarrier*> second = begin_all();
+  EXPECT_FALSE(rooms_[0]->is_open()) << "it is not decided";
+  BoardBarrier& held = begin(0);
+  exchange_letters(second);
+  for (BoardBarrier* const each : second) each->decide();
+  EXPECT_FALSE(rooms_[0]->is_open()) << "another one comes first";
+  mailbox_.run_jobs(kMoment);
+  EXPECT_EQ(held.how, "board 1");
+  ASSERT_TRUE(rooms_[0]->is_open());
+  EXPECT_EQ(rooms_[0]->take_turn(), 2U);
+  EXPECT_EQ(begin(0).how, "board 3");
+  rooms_[0]->finish(2, kMoment);
+}
+
 TEST_F(BoardRoomTest, WhatWasWrittenIsReadOnceAllHaveEnded) {
   EXPECT_TRUE(rooms_[0]->unread().empty());
   open();

@@ -1,9 +1,6 @@
 #include "runtime/board_wait.h"
 
 #include <sched.h>
-#include <unistd.h>
-
-#include <algorithm>
 
 #include "base/spin.h"
 #include "base/yield_price.h"
@@ -24,13 +21,11 @@ struct Seen {
 
 /// Under the lane: looks until there is something new, but not for long.
 Seen look(BoardRoom& room, const Operation& operation, Instant now) {
-  static const auto cores = static_cast<std::uint32_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
   Seen seen;
-  const bool is_crowded = room.size() > cores;
   for (int i = 0; i < kLooks && room.has_users() && !has_ended(operation); ++i) {
     if (i == kFewLooks) {
       seen.is_awaited_here = room.wait_on(::sched_getcpu());
-      if (seen.is_awaited_here || is_crowded) break;
+      if (seen.is_awaited_here || room.is_crowded()) break;
     }
     if (room.look(now) == 0) {
       base::cpu_relax();

@@ -41,26 +41,9 @@ void Collective::make_schedule() {
   schedule = std::move(made.schedule);
 }
 
-/// Whether the output shares bytes with the input, so that a store into the one changes the other.
-bool Collective::overlaps() const {
-  const bool is_one = call.has_input_in_output;
-  const std::uint64_t read = is_one ? 0 : schedule::input_count(call) * call.element_bytes;
-  const std::uint64_t written = schedule::output_count(call) * call.element_bytes;
-  const auto in = reinterpret_cast<std::uintptr_t>(elements.input);
-  const auto out = reinterpret_cast<std::uintptr_t>(elements.output);
-  return read > 0 && written > 0 && in < out + written && out < in + read;
-}
-
-/// False: it takes the schedule by messages to tell whether the buffers are right. Mostly it does not.
-bool Collective::has_buffers_for_boards() const {
-  const bool writes = schedule::output_count(call) > 0;
-  const bool reads = schedule::input_count(call) > 0 && !(call.has_input_in_output && writes);
-  return (!reads || elements.input != nullptr) && (!writes || elements.output != nullptr) && !overlaps();
-}
-
 Status Collective::check_buffers() {
   if (room != nullptr && mapped == nullptr) {
-    if (has_buffers_for_boards()) return {};
+    if (has_buffers_for_boards(call, elements.input, elements.output)) return {};
     make_schedule();
   }
   const auto in = reinterpret_cast<std::uintptr_t>(elements.input);
@@ -215,7 +198,8 @@ void Collective::go_on_from_counts(Instant now) {
 void Collective::stage(Board& board, std::uint64_t turn, schedule::AllCounts counts, Instant now) {
   schedule = {};
   BoardPhase::Buffers buffers = {.input = elements.input, .output = elements.output, .combine = elements.combine};
-  if (overlaps()) {  // The first pieces of the result would change later ones of the input.
+  if (overlaps(call, elements.input,
+               elements.output)) {  // The first pieces of the result would change later ones of the input.
     const std::uint64_t bytes = schedule::input_count(call) * call.element_bytes;
     if (!take_scratch(bytes, now)) return;
     base::copy_cached(scratch_.get(), elements.input, bytes);
@@ -230,6 +214,14 @@ void Collective::write_on_board(Board& board, const schedule::Call& phase, std::
   on_board_ = &board_call_.emplace(
       board, phase, BoardCall::Buffers{.input = elements.input, .output = output, .combine = elements.combine}, turn,
       number, digest);
+}
+
+void Collective::take_over(std::uint64_t turn, bool is_written, Instant now) {
+  turns_ = 1;
+  turn_ = turn;
+  write_on_board(room->board(), call, turn, elements.output);
+  if (is_written) board_call_->note_written();
+  sit_down(now);
 }
 
 void Collective::write_last_phase() { write_on_board(room->board(), *phases_.after, *turn_ + 1, elements.output); }

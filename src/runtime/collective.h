@@ -89,6 +89,9 @@ class Collective final : public Operation, public Listener, public BoardUser {
   /// Before it begins.
   void set_deadline(Instant deadline, Instant now);
   void begin(Instant now);
+  /// Instead of `begin`, for a call by the boards of one host whose turn somebody took, and may have written: see
+  /// PromptCall.
+  void take_over(std::uint64_t turn, bool is_written, Instant now);
   /// Ends it with `why`, unless it is over. Its messages are stopped first, so nothing touches the buffers afterwards.
   void fail(const Status& why, Instant now);
   void on_end(Operation& operation) override;
@@ -101,6 +104,9 @@ class Collective final : public Operation, public Listener, public BoardUser {
   /// The rank whose board it waits for, and cannot read any more.
   std::optional<std::uint32_t> out_of_sight() const;
   bool is_over() const { return is_over_; }
+  std::string_view algorithm_name() const override {
+    return name.empty() ? std::string_view() : to_string(taken);  // Without a name it was refused before it was made.
+  }
   bool is_on_board() const { return on_board_ != nullptr; }
 
   // For the room.
@@ -126,8 +132,6 @@ class Collective final : public Operation, public Listener, public BoardUser {
   bool goes_by_schedule(Instant now);
   void note_algorithm(schedule::Algorithm its);
   void make_schedule();
-  bool overlaps() const;
-  bool has_buffers_for_boards() const;
   bool is_exchange() const { return call.operation == schedule::Operation::kAllToAll; }
   void stage(Board& board, std::uint64_t turn, schedule::AllCounts counts, Instant now);
   void tell_counts(Board& board, std::uint64_t turn, Instant now);

@@ -27,8 +27,18 @@ std::string missing_of(const Collective& waiting) {
 
 }  // namespace
 
-void CollectiveBook::begin(const std::shared_ptr<Collective>& collective, Instant deadline, Instant now) {
-  collective->number = next_number_++;
+std::uint64_t CollectiveBook::record(FlightEntry flight, std::uint64_t number, Instant now) {
+  Recorder* const recorder = site_.mailbox->recorder();
+  if (recorder == nullptr) return 0;
+  flight.world = site_.world;
+  flight.number = number;
+  return recorder->begin(flight, now);
+}
+
+/// It is one of those that are under way.
+void CollectiveBook::admit(const std::shared_ptr<Collective>& collective, const Ticket& ticket) {
+  collective->number = ticket.number;
+  collective->recorded = ticket.recorded;
   collective->world_name = site_.name;
   collective->ended = [this](Collective& over, Instant at) { on_ended(over, at); };
   // The others wait for what this rank will not send any more, unless they found out by themselves. Of a peer that is
@@ -41,19 +51,40 @@ void CollectiveBook::begin(const std::shared_ptr<Collective>& collective, Instan
   };
   collective->checking = [this](Collective& waiting, Instant at) { check_awaited(waiting, at); };
   collective->self = collective;
-  if (Recorder* const recorder = site_.mailbox->recorder()) {
-    collective->flight.world = site_.world;
-    collective->flight.number = collective->number;
-    collective->recorded = recorder->begin(collective->flight, now);
-  }
   under_way_.push_back(*collective);
+}
+
+void CollectiveBook::begin(const std::shared_ptr<Collective>& collective, Instant deadline, Instant now) {
+  const std::uint64_t number = next_number_++;
+  admit(collective, {.number = number, .recorded = record(collective->flight, number, now)});
   if (Status status = hooks_.why_not(); !status.ok()) return collective->fail(status, now);
   collective->set_deadline(deadline, now);
-  if (!planted(Planted::kLedgerForgets)) ledger_.note(collective->number, collective->digest);
-  const Arrived* const misfit =
-      site_.mailbox->find_misfit(site_.world, collective->number, collective->digest);  // It came before.
-  if (misfit != nullptr) return collective->fail(not_the_same(misfit->from, collective->number), now);
+  if (!planted(Planted::kLedgerForgets)) ledger_.note(number, collective->digest);
+  const Arrived* const misfit = site_.mailbox->find_misfit(site_.world, number, collective->digest);  // It came before.
+  if (misfit != nullptr) return collective->fail(not_the_same(misfit->from, number), now);
   collective->begin(now);
+}
+
+std::optional<CollectiveBook::Ticket> CollectiveBook::take_ticket(std::uint64_t digest, const FlightEntry& flight,
+                                                                  Instant now) {
+  if (!hooks_.why_not().ok() || site_.mailbox->find_misfit(site_.world, next_number_, digest) != nullptr) {
+    return std::nullopt;
+  }
+  const std::uint64_t number = next_number_++;
+  if (!planted(Planted::kLedgerForgets)) ledger_.note(number, digest);
+  return Ticket{.number = number, .recorded = record(flight, number, now)};
+}
+
+void CollectiveBook::take_over(const std::shared_ptr<Collective>& collective, const Ticket& ticket, Instant deadline,
+                               Instant now) {
+  admit(collective, ticket);
+  collective->set_deadline(deadline, now);
+}
+
+void CollectiveBook::end_well(const Ticket& ticket, Instant now) {
+  note_end(ticket, Code::kOk, now);
+  note_good(ticket.number);
+  end_left_over(ticket.number, now);
 }
 
 void CollectiveBook::end_all(const Status& status, Instant now) {
@@ -161,17 +192,23 @@ void CollectiveBook::note_good(std::uint64_t number) {
   while (!good_ahead_.empty() && good_ahead_.erase(last_good_ + 1) != 0) ++last_good_;
 }
 
+void CollectiveBook::note_end(const Ticket& ticket, Code code, Instant now) {
+  Recorder* const recorder = ticket.recorded == 0 ? nullptr : site_.mailbox->recorder();
+  if (recorder != nullptr) recorder->end(ticket.recorded, code, now);
+}
+
+/// Each rank has counts of its own for an all_to_all: the digest does not hold them.
+void CollectiveBook::end_left_over(std::uint64_t number, Instant now) {
+  const Arrived* const left = planted(Planted::kLedgerForgets) ? nullptr : site_.mailbox->find_any(site_.world, number);
+  if (left != nullptr && hooks_.why_not().ok()) end_misfit(left->from, number, now);
+}
+
 void CollectiveBook::on_ended(Collective& over, Instant now) {
-  Recorder* const recorder = over.recorded == 0 ? nullptr : site_.mailbox->recorder();
-  if (recorder != nullptr) recorder->end(over.recorded, over.status.code(), now);
+  note_end({.number = over.number, .recorded = over.recorded}, over.status.code(), now);
   if (over.status.ok()) {
     note_good(over.number);
     if (planted(Planted::kLastGoodClaimed)) last_good_ = std::max(last_good_, over.number);
-    // Each rank has counts of its own for an all_to_all: the digest does not hold them.
-    const Arrived* const left =
-        planted(Planted::kLedgerForgets) ? nullptr : site_.mailbox->find_any(site_.world, over.number);
-    if (left != nullptr && hooks_.why_not().ok()) end_misfit(left->from, over.number, now);
-    return;
+    return end_left_over(over.number, now);
   }
   over.status = hooks_.explained(over.status);
   if (over.status.code() != Code::kDisconnected && hooks_.why_not().ok()) hooks_.revoke(over.status, now);

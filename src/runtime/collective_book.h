@@ -67,6 +67,17 @@ class CollectiveBook {
 
   /// The next one. What may not begin ends at once.
   void begin(const std::shared_ptr<Collective>& collective, Instant deadline, Instant now);
+  /// The number of a call that one thread carries through while nothing else of the world happens here.
+  struct Ticket {
+    std::uint64_t number = 0;
+    std::uint64_t recorded = 0;  ///< See Collective.
+  };
+  /// None: it may not begin, or ranks differ in what they call. `begin` says so.
+  std::optional<Ticket> take_ticket(std::uint64_t digest, const FlightEntry& flight, Instant now);
+  /// The call has ended well.
+  void end_well(const Ticket& ticket, Instant now);
+  /// It has not ended yet: the collective goes on with it, under the rules of all others.
+  void take_over(const std::shared_ptr<Collective>& collective, const Ticket& ticket, Instant deadline, Instant now);
   void end_all(const Status& status, Instant now);
   /// Ends those that wait for that rank's board.
   void end_waits_for(std::uint32_t rank, const Status& status, Instant now);
@@ -90,7 +101,11 @@ class CollectiveBook {
   void end_misfit(const Peer& by, std::uint64_t number, Instant now);
   Status not_the_same(const Peer& by, std::uint64_t number) const;
   void check_awaited(Collective& waiting, Instant now);
+  std::uint64_t record(FlightEntry flight, std::uint64_t number, Instant now);
+  void admit(const std::shared_ptr<Collective>& collective, const Ticket& ticket);
   void note_good(std::uint64_t number);
+  void note_end(const Ticket& ticket, Code code, Instant now);
+  void end_left_over(std::uint64_t number, Instant now);
   void on_ended(Collective& over, Instant now);
 
   Site site_;

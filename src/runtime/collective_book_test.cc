@@ -197,6 +197,38 @@ TEST_F(CollectiveBookTest, AfterTenSecondsTheLogNamesThemOnceForAllThatWait) {
   EXPECT_TRUE(log_[1].ends_with("; rank 1 has not called it")) << log_[1];
 }
 
+TEST_F(CollectiveBookTest, ACallThatEndsAtOnceHasANumberLikeAllOthers) {
+  const auto ticket = book_.take_ticket(7, {}, kMoment);
+  ASSERT_TRUE(ticket.has_value());
+  EXPECT_EQ(ticket->number, 1U);
+  EXPECT_FALSE(book_.is_misfit(envelope(2, 7)));
+  EXPECT_TRUE(book_.is_misfit(envelope(1, 8))) << "the ledger has it";
+  book_.end_well(*ticket, kMoment);
+  EXPECT_EQ(book_.last_good(), 1U);
+  EXPECT_EQ(begin()->number, 2U);
+  EXPECT_TRUE(revoked_.empty());
+}
+
+TEST_F(CollectiveBookTest, WhatMayNotBeginTakesNoNumber) {
+  why_not_ = Status(Code::kCancelled, "the world was revoked");
+  EXPECT_FALSE(book_.take_ticket(7, {}, kMoment).has_value());
+  EXPECT_EQ(book_.last_number(), 0U);
+}
+
+TEST_F(CollectiveBookTest, ACallThatDidNotEndAtOnceIsUnderWayFromThenOn) {
+  using std::chrono::milliseconds;
+  const auto ticket = book_.take_ticket(7, {}, kMoment);
+  ASSERT_TRUE(ticket.has_value());
+  auto made = maker_.make({.call = {.operation = schedule::Operation::kBarrier}}, {}).value();
+  made->digest = 7;
+  book_.take_over(made, *ticket, kMoment + milliseconds(400), kMoment);
+  EXPECT_EQ(made->number, 1U);
+  EXPECT_EQ(book_.on_check(ranks_[1], {.number = 1, .digest = 7}, kMoment), CollectiveBook::Answer::kNone);
+  made->on_late(*made, kMoment + milliseconds(400));
+  EXPECT_EQ(made->status.code(), Code::kTimedOut);
+  EXPECT_EQ(book_.last_good(), 0U);
+}
+
 TEST_F(CollectiveBookTest, TheStatusOfOneThatEndsBadlyIsExplained) {
   explained_ = Status(Code::kDisconnected, "rank 1 has left");
   const auto first = begin();

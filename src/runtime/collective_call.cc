@@ -49,4 +49,19 @@ FlightEntry flight_of(const CollectiveCall& called, schedule::Algorithm algorith
   return entry;
 }
 
+bool overlaps(const schedule::Call& call, const void* input, const void* output) {
+  const bool is_one = call.has_input_in_output;
+  const std::uint64_t read = is_one ? 0 : schedule::input_count(call) * call.element_bytes;
+  const std::uint64_t written = schedule::output_count(call) * call.element_bytes;
+  const auto in = reinterpret_cast<std::uintptr_t>(input);
+  const auto out = reinterpret_cast<std::uintptr_t>(output);
+  return read > 0 && written > 0 && in < out + written && out < in + read;
+}
+
+bool has_buffers_for_boards(const schedule::Call& call, const void* input, const void* output) {
+  const bool writes = schedule::output_count(call) > 0;
+  const bool reads = schedule::input_count(call) > 0 && !(call.has_input_in_output && writes);
+  return (!reads || input != nullptr) && (!writes || output != nullptr) && !overlaps(call, input, output);
+}
+
 }  // namespace hawser::runtime

@@ -29,5 +29,10 @@ struct CollectiveCall {
 std::uint64_t digest_of(const CollectiveCall& call, schedule::Algorithm algorithm);
 /// How it is written down: without its world and number. A barrier has no type.
 FlightEntry flight_of(const CollectiveCall& call, schedule::Algorithm algorithm);
+/// Whether the output shares bytes with the input, so that a store into the one changes the other.
+bool overlaps(const schedule::Call& call, const void* input, const void* output);
+/// The call can go by boards with these buffers. False: it takes the schedule by messages to tell whether they are
+/// right. Mostly they are not.
+bool has_buffers_for_boards(const schedule::Call& call, const void* input, const void* output);
 
 }  // namespace hawser::runtime

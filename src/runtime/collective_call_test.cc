@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,23 @@ TEST(CollectiveCall, WhatRanksMustAgreeUponIsInItsDigest) {
   call = all_reduce();
   call.call.reproducible = true;
   EXPECT_NE(digest_of(call, Algorithm::kDoubling), digest);
+}
+
+TEST(CollectiveCall, BuffersForBoardsAreThereAndApart) {
+  schedule::Call call = {.operation = schedule::Operation::kAllReduce, .size = 2, .count = 4, .element_bytes = 4};
+  std::array<float, 12> bytes{};
+  float* const in = bytes.data() + 4;
+  EXPECT_TRUE(has_buffers_for_boards(call, in, in + 4));
+  EXPECT_TRUE(has_buffers_for_boards(call, in, in - 4));
+  EXPECT_FALSE(has_buffers_for_boards(call, in, in + 3));
+  EXPECT_FALSE(has_buffers_for_boards(call, in, in - 3));
+  EXPECT_FALSE(has_buffers_for_boards(call, nullptr, in));
+  EXPECT_FALSE(has_buffers_for_boards(call, in, nullptr));
+  call.has_input_in_output = true;
+  EXPECT_TRUE(has_buffers_for_boards(call, in, in));
+  EXPECT_TRUE(has_buffers_for_boards(call, nullptr, in));
+  call.count = 0;
+  EXPECT_TRUE(has_buffers_for_boards(call, nullptr, nullptr));
 }
 
 TEST(CollectiveCall, IsWrittenDown) {

@@ -39,8 +39,8 @@ void CollectiveMaker::know_hosts(const std::vector<std::uint64_t>& ids) {
 
 Status CollectiveMaker::check(const CollectiveCall& call) const {
   const schedule::Call& what = call.call;
-  const std::string name(schedule::to_string(what.operation));
-  const auto invalid = [&](const std::string& text) { return Status(Code::kInvalid, name + ": " + text); };
+  const std::string_view name = schedule::to_string(what.operation);
+  const auto invalid = [&](const std::string& text) { return Status(Code::kInvalid, std::string(name) + ": " + text); };
   HAWSER_TRY(check_rank(name, site_.name, what.root, size()));
   if (size_of(call.type) == 0) return invalid("there is no such type of elements");
   if (call.op && !is_accepted(call.type, *call.op)) {
@@ -75,10 +75,10 @@ Result<schedule::Algorithm> CollectiveMaker::choose(const schedule::Call& call,
       .with_advice("it may go by " + names);
 }
 
-CollectiveMaker::Made CollectiveMaker::build(CollectiveCall call, const CollectiveOptions& options) const {
+/// All that it holds but the digest of hosts is known without the algorithm.
+Result<schedule::Algorithm> CollectiveMaker::complete(CollectiveCall& call, const CollectiveOptions& options) const {
   schedule::Call& what = call.call;
-  const std::uint64_t bytes = size_of(call.type);
-  what.element_bytes = bytes;
+  what.element_bytes = size_of(call.type);
   what.reproducible = options.reproducible;
   if (!site_.is_sparse) what.hosts = several_hosts_;
   const bool is_packed = call.how != 0;  // In memory of this library's own.
@@ -86,8 +86,24 @@ CollectiveMaker::Made CollectiveMaker::build(CollectiveCall call, const Collecti
   what.may_use_boards = has_mates_ && !site_.is_sparse;
   what.may_be_mapped = what.may_use_boards && !is_packed;
   HAWSER_TRY_ASSIGN(const schedule::Algorithm algorithm, choose(what, options));
-  const bool goes_by_hosts = schedule::is_by_hosts(algorithm);
-  if (goes_by_hosts) call.how += hosts_digest_;
+  if (schedule::is_by_hosts(algorithm)) call.how += hosts_digest_;
+  return algorithm;
+}
+
+CollectiveMaker::Made CollectiveMaker::build(CollectiveCall call, const CollectiveOptions& options) const {
+  HAWSER_TRY_ASSIGN(const schedule::Algorithm algorithm, complete(call, options));
+  return make_settled(call, algorithm);
+}
+
+FlightEntry CollectiveMaker::flight(const CollectiveCall& call, schedule::Algorithm algorithm) const {
+  FlightEntry entry = flight_of(call, algorithm);
+  put_text(entry.world_name, site_.name);
+  return entry;
+}
+
+std::shared_ptr<Collective> CollectiveMaker::make_settled(const CollectiveCall& call,
+                                                          schedule::Algorithm algorithm) const {
+  const schedule::Call& what = call.call;
   auto made = std::make_shared<Collective>();
   made->algorithm = made->taken = algorithm;
   made->model = site_.model;
@@ -110,17 +126,14 @@ CollectiveMaker::Made CollectiveMaker::build(CollectiveCall call, const Collecti
   }
   made->name = schedule::to_string(what.operation);
   made->world = site_.world;
-  made->flight = flight_of(call, algorithm);
-  put_text(made->flight.world_name, site_.name);
+  made->flight = flight(call, algorithm);
   made->digest = digest_of(call, algorithm);
   made->ranks = site_.ranks;
   made->mailbox = site_.mailbox;
   made->elements.input = static_cast<const std::byte*>(call.input);
   made->elements.output = static_cast<std::byte*>(call.output);
-  made->elements.bytes = bytes;
-  if (call.op) {
-    made->elements.combine = reduce::combine_for(call.type, *call.op);
-  }
+  made->elements.bytes = what.element_bytes;
+  if (call.op) made->elements.combine = reduce::combine_for(call.type, *call.op);
   if (call.op == ReduceOp::kAvg) {
     const std::uint64_t count = schedule::output_count(what);
     made->elements.finish = [call, count, ranks = size()] {
@@ -129,6 +142,13 @@ CollectiveMaker::Made CollectiveMaker::build(CollectiveCall call, const Collecti
     };
   }
   return made;
+}
+
+Result<schedule::Algorithm> CollectiveMaker::settle(CollectiveCall& call, const CollectiveOptions& options) const {
+  call.call.rank = site_.rank;
+  call.call.size = size();
+  HAWSER_TRY(check(call));
+  return complete(call, options);
 }
 
 CollectiveMaker::Made CollectiveMaker::make(CollectiveCall call, const CollectiveOptions& options) const {

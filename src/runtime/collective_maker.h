@@ -65,6 +65,12 @@ class CollectiveMaker {
   /// As a call says it: empty where all ranks are on one host.
   const std::vector<std::uint32_t>& several_hosts() const { return several_hosts_; }
 
+  /// Makes a call, without a compressor, whole and chooses how it goes. Errors as those of `make`.
+  Result<schedule::Algorithm> settle(CollectiveCall& call, const CollectiveOptions& options) const;
+  /// How it is written down.
+  FlightEntry flight(const CollectiveCall& call, schedule::Algorithm algorithm) const;
+  /// Of a settled call.
+  std::shared_ptr<Collective> make_settled(const CollectiveCall& call, schedule::Algorithm algorithm) const;
   /// Errors: kInvalid, naming the operation and what is wrong with it.
   Made make(CollectiveCall call, const CollectiveOptions& options) const;
   /// An all_reduce of these, in place. Several go together, by a copy.
@@ -76,6 +82,7 @@ class CollectiveMaker {
   std::uint32_t size() const { return static_cast<std::uint32_t>(site_.ranks.size()); }
   Status check(const CollectiveCall& call) const;
   Result<schedule::Algorithm> choose(const schedule::Call& call, const CollectiveOptions& options) const;
+  Result<schedule::Algorithm> complete(CollectiveCall& call, const CollectiveOptions& options) const;
   Made build(CollectiveCall call, const CollectiveOptions& options) const;
   Made compress(const CollectiveCall& call, const CollectiveOptions& options) const;
   Made make_together(std::span<const Tensor> tensors, DataType type, ReduceOp op,

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <unordered_set>
 
 #include <hawser/peer.h>
@@ -49,6 +50,8 @@ struct Operation {
   virtual ~Operation() = default;
   /// Bytes that came and have no other place, once it has ended.
   virtual std::span<const std::byte> made_bytes() const { return {}; }
+  /// By which it went, once it has ended. Empty: it is no collective.
+  virtual std::string_view algorithm_name() const { return {}; }
 
   const OperationKind kind;
 
@@ -60,8 +63,9 @@ struct Operation {
   std::shared_ptr<Operation> self;  ///< A user's keeps itself while it is under way.
   base::TimerHook alarm;            ///< Its deadline.
   bool is_counted = false;          ///< Among those that the mailbox has under way.
-  bool is_waited = false;           ///< A thread waits for it from its begin on: nobody else need look for its end.
-  bool is_standing = false;         ///< The world's own, there as long as the world is: it is not among them.
+  /// A thread waits for it from its begin on: nobody else need look for its end. Any thread may look.
+  std::atomic<bool> is_waited{false};
+  bool is_standing = false;  ///< The world's own, there as long as the world is: it is not among them.
 };
 
 struct Send final : Operation {

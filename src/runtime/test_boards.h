@@ -34,6 +34,7 @@ class TestBoards {
     for (std::uint32_t rank = 0; rank < ranks; ++rank) {
       Board::wipe(memories_[rank].bytes);
       boards_.push_back(std::make_unique<Board>(7, rank, ranks, memories_[rank].bytes, [this](std::uint32_t other) {
+        ++looks;
         return other == gone ? nullptr : memories_[other].bytes.data();
       }));
     }
@@ -45,6 +46,7 @@ class TestBoards {
   }
 
   static constexpr std::uint32_t kNone = 99;
+  std::uint64_t looks = 0;     ///< So often some rank looked at another one's.
   std::uint32_t gone = kNone;  ///< The others cannot read this rank's board.
 
  private:

@@ -135,11 +135,7 @@ Received Request::received() const {
   return world_->received(static_cast<const runtime::Receive&>(*operation_));
 }
 
-std::string_view Request::algorithm() const {
-  const auto* const collective = done() ? dynamic_cast<const runtime::Collective*>(operation_.get()) : nullptr;
-  const bool has_name = collective != nullptr && !collective->name.empty();  // Else it was refused before it was made.
-  return has_name ? to_string(collective->taken) : std::string_view();
-}
+std::string_view Request::algorithm() const { return done() ? operation_->algorithm_name() : std::string_view(); }
 
 std::span<const std::byte> Request::bytes() const {
   return done() ? operation_->made_bytes() : std::span<const std::byte>();

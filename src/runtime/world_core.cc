@@ -844,7 +844,15 @@ agent::inner::Need WorldCore::end_unbegun(runtime::Operation& operation, const S
 
 // ---- Requests.
 
-bool WorldCore::wait(const runtime::Operation& operation, Duration timeout) const {
+bool WorldCore::wait(runtime::Operation& operation, Duration timeout) const {
+  if (ends_within(operation, timeout)) return true;
+  if (!operation.is_waited.exchange(false, std::memory_order_relaxed)) return false;
+  static_cast<void>(  // From now on nobody else looks.
+      agent::inner::under_lane_lightly(seat_->agent, "wait", [](Instant) { return Need::kDriver; }));
+  return operation.final.load(std::memory_order_acquire);
+}
+
+bool WorldCore::ends_within(const runtime::Operation& operation, Duration timeout) const {
   const auto over = [&] { return operation.final.load(std::memory_order_acquire); };
   if (over()) return true;
   const bool looks = operation.kind == OperationKind::kSeveral && room_ != nullptr && seat_->has_threads();
@@ -949,11 +957,64 @@ std::unique_ptr<MappedCall> WorldCore::mapped_call(const CollectiveCall& call) {
 }
 
 Request WorldCore::collective(CollectiveCall call, const CollectiveOptions& options) {
-  return begin_collective(maker_.make(std::move(call), options), options);
+  if (!options.is_waited_for) return begin_collective(maker_.make(std::move(call), options), options);
+  std::optional<Request> rest = begin_waited(std::move(call), options);
+  if (rest) return std::move(*rest);
+  static const std::shared_ptr<PromptEnd> ended = std::make_shared<PromptEnd>();  // Nothing changes it any more.
+  return request(ended, {});
 }
 
 Status WorldCore::collective_now(CollectiveCall call, const CollectiveOptions& options) {
-  return begin_collective(maker_.make(std::move(call), options), options, true).wait(Duration::max());
+  std::optional<Request> rest = begin_waited(std::move(call), options);
+  return rest ? rest->wait(Duration::max()) : Status();
+}
+
+/// None: it has ended, and well.
+std::optional<Request> WorldCore::begin_waited(CollectiveCall call, const CollectiveOptions& options) {
+  if (options.compress.valid()) return begin_collective(maker_.make(std::move(call), options), options, true);
+  const Result<schedule::Algorithm> algorithm = maker_.settle(call, options);
+  if (!algorithm) return begin_collective(algorithm.error(), options, true);
+  if (*algorithm == schedule::Algorithm::kBoards && has_buffers_for_boards(call.call, call.input, call.output)) {
+    std::shared_ptr<Collective> rest;
+    const Status status = begin_at_once(call, options, &rest);
+    if (rest != nullptr) return request(std::move(rest), status);
+    if (status.ok()) return std::nullopt;
+  }
+  return begin_collective(maker_.make_settled(call, *algorithm), options, true);
+}
+
+/// By boards. Ok, and no `rest`: it has ended, and well. Not ok: nothing has begun. Else it goes on as `rest`.
+Status WorldCore::begin_at_once(const CollectiveCall& call, const CollectiveOptions& options,
+                                std::shared_ptr<Collective>* rest) {
+  constexpr schedule::Algorithm kBoards = schedule::Algorithm::kBoards;
+  const std::uint64_t digest = digest_of(call, kBoards);
+  bool is_over = false;
+  const auto begin = [&](Instant now) {
+    // Nothing is taken unless all of it can be had.
+    if (room_ == nullptr || !room_->is_open()) return Need::kNothing;
+    const auto ticket = book_.take_ticket(digest, maker_.flight(call, kBoards), now);
+    if (!ticket) return Need::kNothing;
+    const std::uint64_t turn = room_->take_turn();
+    PromptCall prompt(room_->board(), call, turn, ticket->number, digest);
+    const bool is_written = prompt.write();
+    if (is_written) room_->ring(now);
+    is_over = is_written && prompt.carry_through(room_->is_crowded());
+    if (is_over) {
+      room_->finish(turn, now);
+      book_.end_well(*ticket, seat_->mailbox->now());
+    } else {
+      *rest = maker_.make_settled(call, kBoards);
+      (*rest)->is_waited = seat_->has_threads();
+      book_.take_over(*rest, *ticket, deadline(options.timeout, now), now);
+      (*rest)->take_over(turn, is_written, now);
+    }
+    seat_->mailbox->run_jobs(now);
+    if (room_->take_messages() || !fates_.why_not().ok()) return Need::kTurn;
+    return is_over || (*rest)->is_over() || (*rest)->is_waited ? Need::kNothing : Need::kDriver;
+  };
+  const Status status = agent::inner::under_lane_lightly(seat_->agent, "collective", std::cref(begin));
+  if (!status.ok() || is_over || *rest != nullptr) return status;
+  return Status(Code::kBusy, "boards are not open");
 }
 
 std::vector<Request> WorldCore::all_reduce_bucketed(std::span<const Tensor> tensors, DataType type, ReduceOp op,

@@ -30,6 +30,7 @@
 #include "runtime/hearing.h"
 #include "runtime/lineage.h"
 #include "runtime/mailbox.h"
+#include "runtime/prompt_call.h"
 #include "runtime/rank_fates.h"
 #include "runtime/rank_seat.h"
 #include "runtime/recovery.h"
@@ -119,7 +120,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   Status shutdown(Duration timeout);
 
   // For requests.
-  bool wait(const Operation& operation, Duration timeout) const;
+  bool wait(Operation& operation, Duration timeout) const;
   void cancel(Operation& operation);
   Received received(const Receive& receive) const;
 
@@ -171,7 +172,10 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   void furnish_room();
   Result<std::unique_ptr<backend::View>> view(const RankRegion& region) const;
   std::unique_ptr<MappedCall> mapped_call(const CollectiveCall& call);
+  std::optional<Request> begin_waited(CollectiveCall call, const CollectiveOptions& options);
+  Status begin_at_once(const CollectiveCall& call, const CollectiveOptions& options, std::shared_ptr<Collective>* rest);
   Request begin_collective(const CollectiveMaker::Made& made, const CollectiveOptions& options, bool waits = false);
+  bool ends_within(const Operation& operation, Duration timeout) const;
   Instant deadline(Duration timeout, Instant now) const;
   std::optional<std::uint32_t> rank_of(const Peer& peer) const;
   // Under the lane.

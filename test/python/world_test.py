@@ -407,6 +407,39 @@ except KeyboardInterrupt:
     assert time.monotonic() - begun < 30
 
 
+def test_a_collective_that_nobody_waits_for_any_more_goes_on():
+    """Ctrl-C ends the wait for it, and the world's own thread looks after it from then on."""
+    code = """
+import _thread, signal, threading, time
+import numpy
+from hawser import World
+signal.signal(signal.SIGINT, signal.default_int_handler)
+a, b = World.local(2)
+x, y = numpy.full(2, 1, "f4"), numpy.full(2, 2, "f4")
+def others():
+    for _ in range(20):
+        b.barrier()
+other = threading.Thread(target=others)
+other.start()
+for _ in range(20):  # They are on boards from then on.
+    a.barrier()
+other.join()
+threading.Timer(0.3, _thread.interrupt_main).start()
+try:
+    a.all_reduce(x)
+    raise SystemExit(1)
+except KeyboardInterrupt:
+    pass
+b.all_reduce(y)
+until = time.monotonic() + 20
+while x[0] != 3:  # Nobody calls anything of rank 0 meanwhile.
+    assert time.monotonic() < until
+    time.sleep(0.01)
+raise SystemExit(7)
+"""
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 7
+
+
 def test_a_timeout_of_zero_only_looks():
     a, b = World.local(2)
     for timeout in (0, 0.0, 1e-15, datetime.timedelta(0)):

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <filesystem>
 #include <iterator>
 #include <memory>
@@ -15,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/rng.h"
+#include "base/spin.h"
 #include "local_worlds.h"
 
 namespace hawser {
@@ -121,6 +124,45 @@ TEST_F(BoardsWorld, ManyAtOnceAreAllRight) {
   open(3);
   until_on_boards();
   check_many_at_once(20);
+}
+
+// Blocking calls end at once where the others are there, and else become like those that are waited for later. All of
+// them share turns, slots and numbers.
+TEST_F(BoardsWorld, CallsThatWaitAndCallsThatDoNotGoTogether) {
+  constexpr int kRounds = 400, kBehindMax = 6;  // More than a board has slots.
+  open(3);
+  until_on_boards();
+  on_all([&](std::size_t rank) {
+    World& world = worlds_[rank];
+    base::Rng rng(rank + 1), same(9);
+    std::deque<std::pair<Request, std::unique_ptr<float>>> behind;
+    const auto end_first = [&] {
+      ASSERT_TRUE(behind.front().first.wait(10s).ok());
+      ASSERT_EQ(*behind.front().second, 6);
+      behind.pop_front();
+    };
+    for (int round = 0; round < kRounds; ++round) {
+      for (std::uint64_t spins = rng.below(3) == 0 ? rng.below(20'000) : 0; spins > 0; --spins) base::cpu_relax();
+      const float own = static_cast<float>(rank) + 1;
+      if (same.below(2) == 0) {
+        auto out = std::make_unique<float>(0.0F);
+        const bool is_waited_for = rng.below(2) == 0;  // The driver gets it once the wait below was too short.
+        Request request = world.iall_reduce(&own, out.get(), 1, DataType::kFloat32, ReduceOp::kSum,
+                                            {.timeout = 10s, .is_waited_for = is_waited_for});
+        behind.emplace_back(std::move(request), std::move(out));
+        const Status status = behind.back().first.wait(rng.below(2) == 0 ? 10s : 0s);
+        ASSERT_TRUE(status.ok() || status.code() == Code::kTimedOut) << status.to_string();
+      } else {
+        float out = 0;
+        const Status status = world.all_reduce(&own, &out, 1, DataType::kFloat32, ReduceOp::kAvg, {.timeout = 10s});
+        ASSERT_TRUE(status.ok()) << status.to_string();
+        ASSERT_EQ(out, 2);
+      }
+      if (behind.size() > kBehindMax) end_first();
+    }
+    while (!behind.empty()) end_first();
+  });
+  EXPECT_EQ(last_algorithm(), "boards");
 }
 
 TEST_F(BoardsWorld, RanksThatSleepAreWoken) {

@@ -62,6 +62,7 @@ using WorldRef = std::shared_ptr<WorldState>;
 
 struct WorldHandle {
   WorldRef state;
+  bool waits = false;  ///< Who begins a collective by this handle waits for it at once.
 };
 
 struct RequestHandle {
@@ -70,7 +71,10 @@ struct RequestHandle {
   RequestHandle& operator=(RequestHandle&&) = delete;
   ~RequestHandle() {
     const bool is_forked = world && world->forks != Exit::of_module().forks();
-    if (world && !is_forked && !flight.request.done()) world->left.push_back(std::move(flight));
+    if (!world || is_forked || flight.request.done()) return;
+    // Whoever wanted to wait for it does not any more.
+    (void)outside([&] { return flight.request.wait(Duration::zero()).ok(); });
+    world->left.push_back(std::move(flight));
   }
   WorldRef world;
   Flight flight;
@@ -226,8 +230,8 @@ Duration deadline_of(nb::handle timeout) {
   return std::max(duration_of(timeout, "timeout", Duration::zero()), Duration(1));
 }
 
-CollectiveOptions options_of(nb::handle timeout, bool reproducible = false) {
-  return {.timeout = deadline_of(timeout), .reproducible = reproducible};
+CollectiveOptions options_of(const WorldHandle& self, nb::handle timeout, bool reproducible = false) {
+  return {.timeout = deadline_of(timeout), .reproducible = reproducible, .is_waited_for = self.waits};
 }
 
 Compressor compressor_of(nb::handle given) {
@@ -296,7 +300,7 @@ RequestHandle irecv(const WorldHandle& self, nb::handle x, std::optional<std::ui
 }
 
 RequestHandle ibarrier(const WorldHandle& self, nb::handle timeout) {
-  const CollectiveOptions options = options_of(timeout);
+  const CollectiveOptions options = options_of(self, timeout);
   return fly(self, {}, [&](World& world) { return world.ibarrier(options); });
 }
 
@@ -309,7 +313,7 @@ RequestHandle iall_reduce(const WorldHandle& self, nb::handle x, const std::stri
   same_type(input, output, call);
   has_count(output, input.count, call, "out");
   const ReduceOp kind = op_of(op, call);
-  CollectiveOptions options = options_of(timeout, reproducible);
+  CollectiveOptions options = options_of(self, timeout, reproducible);
   options.compress = compressor_of(compress);
   return fly(self, {from, to}, [&](World& world) {
     return world.iall_reduce(input.data, writable(output), input.count, input.type, kind, options);
@@ -321,7 +325,7 @@ std::vector<RequestHandle> iall_reduce_bucketed(const WorldHandle& self, nb::han
                                                 std::size_t bucket, bool reproducible, nb::handle timeout) {
   const char* const call = "all_reduce";
   const ReduceOp kind = op_of(op, call);
-  const CollectiveOptions options = options_of(timeout, reproducible);
+  const CollectiveOptions options = options_of(self, timeout, reproducible);
   std::vector<Source> all;
   for (const nb::handle each : arrays) all.push_back(readable(array_of<Array>(each, call, "an element of x")));
   std::vector<RequestHandle> handles;
@@ -348,7 +352,7 @@ RequestHandle ireduce(const WorldHandle& self, nb::handle x, std::uint32_t root,
   const Source array = readable(array_of<Array>(x, "reduce", "x"));
   const Elements elements(array, "reduce");
   const ReduceOp kind = op_of(op, "reduce");
-  const CollectiveOptions options = options_of(timeout);
+  const CollectiveOptions options = options_of(self, timeout);
   return fly(self, {array}, [&](World& world) {
     void* const out = world.rank() == root ? writable(elements) : nullptr;
     return world.ireduce(elements.data, out, elements.count, elements.type, kind, root, options);
@@ -358,7 +362,7 @@ RequestHandle ireduce(const WorldHandle& self, nb::handle x, std::uint32_t root,
 RequestHandle ibroadcast(const WorldHandle& self, nb::handle x, std::uint32_t root, nb::handle timeout) {
   const Source array = readable(array_of<Array>(x, "broadcast", "x"));
   const Elements elements(array, "broadcast");
-  const CollectiveOptions options = options_of(timeout);
+  const CollectiveOptions options = options_of(self, timeout);
   return fly(self, {array}, [&](World& world) {
     return world.ibroadcast(writable(elements), elements.count, elements.type, root, options);
   });
@@ -376,7 +380,7 @@ RequestHandle iall_gather(const WorldHandle& self, nb::handle out, nb::handle x,
   const std::vector<std::uint64_t> all = counts_of(counts, input.count, world.size());
   has_count(output, sum(all), call, "out");
   if (all.size() == world.size()) has_count(input, all[world.rank()], call, "x");
-  const CollectiveOptions options = options_of(timeout);
+  const CollectiveOptions options = options_of(self, timeout);
   return fly(self, {to, from},
              [&](World& its) { return its.iall_gather(input.data, writable(output), all, input.type, options); });
 }
@@ -392,7 +396,7 @@ RequestHandle ireduce_scatter(const WorldHandle& self, nb::handle out, nb::handl
   has_count(input, sum(all), call, "x");
   if (all.size() == world.size()) has_count(output, all[world.rank()], call, "out");
   const ReduceOp kind = op_of(op, call);
-  const CollectiveOptions options = options_of(timeout, reproducible);
+  const CollectiveOptions options = options_of(self, timeout, reproducible);
   return fly(self, {to, from}, [&](World& its) {
     return its.ireduce_scatter(input.data, writable(output), all, input.type, kind, options);
   });
@@ -410,7 +414,7 @@ RequestHandle igather(const WorldHandle& self, nb::handle out, nb::handle x, std
   const std::vector<std::uint64_t> all = counts_of(counts, input.count, world.size());
   if (is_root) has_count(output, sum(all), call, "out");
   if (all.size() == world.size()) has_count(input, all[world.rank()], call, "x");
-  const CollectiveOptions options = options_of(timeout);
+  const CollectiveOptions options = options_of(self, timeout);
   return fly(self, {to, from}, [&](World& its) {
     return its.igather(input.data, is_root ? writable(output) : nullptr, all, input.type, root, options);
   });
@@ -428,7 +432,7 @@ RequestHandle iscatter(const WorldHandle& self, nb::handle out, nb::handle x, st
   const std::vector<std::uint64_t> all = counts_of(counts, output.count, world.size());
   if (is_root) has_count(input, sum(all), call, "x");
   if (all.size() == world.size()) has_count(output, all[world.rank()], call, "out");
-  const CollectiveOptions options = options_of(timeout);
+  const CollectiveOptions options = options_of(self, timeout);
   return fly(self, {to, from}, [&](World& its) {
     return its.iscatter(is_root ? input.data : nullptr, writable(output), all, output.type, root, options);
   });
@@ -445,7 +449,7 @@ RequestHandle iall_to_all(const WorldHandle& self, nb::handle out, nb::handle x,
   const auto go = in_counts ? *in_counts : counts_of({}, share(input.count, size, call, "x"), size);
   has_count(output, sum(come), call, "out");
   has_count(input, sum(go), call, "x");
-  const CollectiveOptions options = options_of(timeout);
+  const CollectiveOptions options = options_of(self, timeout);
   return fly(self, {to, from},
              [&](World& its) { return its.iall_to_all(input.data, writable(output), go, come, input.type, options); });
 }
@@ -454,7 +458,7 @@ RequestHandle iscan(const WorldHandle& self, nb::handle x, const std::string& op
   const Source array = readable(array_of<Array>(x, "scan", "x"));
   const Elements elements(array, "scan");
   const ReduceOp kind = op_of(op, "scan");
-  const CollectiveOptions options = options_of(timeout);
+  const CollectiveOptions options = options_of(self, timeout);
   return fly(self, {array}, [&](World& world) {
     return world.iscan(elements.data, writable(elements), elements.count, elements.type, kind, exclusive, options);
   });
@@ -804,6 +808,9 @@ nb::object allocate(const WorldHandle& self, std::uint64_t size) {
 
 void bind_collectives(nb::class_<WorldHandle>& world) {
   world.def("_allocate", &allocate, nb::arg("size"));
+  world.def_prop_ro(
+      "_waiting", [](const WorldHandle& self) { return WorldHandle{.state = self.state, .waits = true}; },
+      "The same rank, for one who waits at once for each collective that he begins by it.");
   world.def("ibarrier", &ibarrier, nb::kw_only(), nb::arg("timeout") = nb::none())
       .def("iall_reduce", &iall_reduce, nb::arg("x"), nb::arg("op") = "sum", nb::arg("out") = nb::none(), nb::kw_only(),
            nb::arg("reproducible") = false, nb::arg("compress") = nb::none(), nb::arg("timeout") = nb::none())

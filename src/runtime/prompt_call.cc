@@ -1,0 +1,47 @@
+#include "runtime/prompt_call.h"
+
+#include <sched.h>
+
+#include "base/spin.h"
+#include "reduce/reduce.h"
+
+namespace hawser::runtime {
+namespace {
+
+/// Other threads wait for the lane meanwhile. A rank on this core, which cannot run while this one looks, is asked for
+/// after a few.
+constexpr int kLooks = 96, kFewLooks = 2;
+
+BoardPhase::Buffers buffers_of(const CollectiveCall& call) {
+  BoardPhase::Buffers buffers = {.input = static_cast<const std::byte*>(call.input),
+                                 .output = static_cast<std::byte*>(call.output),
+                                 .combine = {}};
+  if (call.op) buffers.combine = reduce::combine_for(call.type, *call.op);
+  return buffers;
+}
+
+}  // namespace
+
+PromptCall::PromptCall(Board& board, const CollectiveCall& call, std::uint64_t turn, std::uint64_t number,
+                       std::uint64_t digest)
+    : call_(call), on_board_(board, call.call, buffers_of(call), turn, number, digest) {}
+
+bool PromptCall::has_all(bool is_crowded) {
+  for (int i = 0; i < kLooks; ++i) {
+    const BoardPhase::Step step = on_board_.go_on();
+    if (step != BoardPhase::Step::kWaits) return step == BoardPhase::Step::kOver;
+    if (i == kFewLooks && (is_crowded || on_board_.awaits_one_on(::sched_getcpu()))) return false;
+    base::cpu_relax();
+  }
+  return false;
+}
+
+bool PromptCall::carry_through(bool is_crowded) {
+  if (!has_all(is_crowded)) return false;
+  if (call_.op == ReduceOp::kAvg) {
+    reduce::finish(call_.type, *call_.op, call_.output, schedule::output_count(call_.call), call_.call.size);
+  }
+  return true;
+}
+
+}  // namespace hawser::runtime

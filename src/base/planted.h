@@ -113,6 +113,7 @@ enum class Planted : std::uint8_t {
   kMeetingMissed,      ///< A rank passes a meeting on boards, and neither writes nor waits there.
   kBoardSlotTaken,     ///< A rank writes into a slot of its board before all others have read what stands there.
   kTurnMiscounted,     ///< A collective in pieces takes one turn of the boards less than it uses.
+  kExchangeOwnWay,     ///< A rank whose own blocks came with its counts takes an all_to_all for over.
   kBoardAsksOnce,      ///< A rank that was woken for its boards, and has to sleep again, does not ask for a bell again.
   kBoardDigestUnread,  ///< What a rank wrote on its board is taken for the same collective without a look.
   kHostAlone,          ///< A leader tells its host what comes out there, and asks no other host.

@@ -24,10 +24,10 @@ bool BoardRoom::is_crowded() const {
   return size() > cores;
 }
 
-std::uint64_t BoardRoom::take_turn() {
+std::uint64_t BoardRoom::take_turns(std::uint64_t count) {
   ++begun_;
   board_->stand_on(::sched_getcpu());
-  return turns_++;
+  return std::exchange(turns_, turns_ + count);
 }
 
 void BoardRoom::enter(BoardUser& user, Instant now) {
@@ -115,9 +115,9 @@ void BoardRoom::wake() {
   if (!std::exchange(is_looking_, true)) site_.mailbox->watch(*this);
 }
 
-void BoardRoom::finish(std::uint64_t turn, Instant now) {
+void BoardRoom::finish(std::uint64_t turn, Instant now, std::uint64_t count) {
   if (board_ == nullptr) return;
-  board_->finish(turn);
+  board_->finish(turn, count);
   ring(now);
 }
 

@@ -85,9 +85,9 @@ class BoardRoom final : Lookout {
   bool is_crowded() const;
   /// The next collective that may go by boards may do so at once.
   bool is_open() const { return state_ == State::kOpen && held_.empty(); }
-  /// While it is open, instead of `enter`: a turn for a collective that takes one and goes on with it by itself. It
-  /// ends the turn by `finish`, or becomes a user.
-  std::uint64_t take_turn();
+  /// While it is open, instead of `enter`: the first of so many turns for a collective that goes on with them by
+  /// itself. It ends them by `finish`, or becomes a user.
+  std::uint64_t take_turns(std::uint64_t count);
   /// The next collective that may go by boards. It is told how it goes, now or later.
   void enter(BoardUser& user, Instant now);
   /// All letters are there. True: boards are open, and this collective goes by them as the one of `*turn`.
@@ -99,8 +99,8 @@ class BoardRoom final : Lookout {
   void wait_for(BoardUser& user);
   /// or for messages: it is not looked at meanwhile.
   void rest(BoardUser& user);
-  /// It reads nothing of that turn any more, and goes on.
-  void finish(std::uint64_t turn, Instant now);
+  /// It reads nothing of that turn, and of those that follow it, any more, and goes on.
+  void finish(std::uint64_t turn, Instant now, std::uint64_t count = 1);
   /// It has ended, with all its turns from `turn` on.
   void leave(BoardUser& user, std::uint64_t turn, Instant now);
   /// One that has not come to a board has ended.

@@ -328,9 +328,9 @@ TEST_F(BoardRoomTest, WhoGoesOnByItselfTakesTheNextTurnOnceItIsOpen) {
   mailbox_.run_jobs(kMoment);
   EXPECT_EQ(held.how, "board 1");
   ASSERT_TRUE(rooms_[0]->is_open());
-  EXPECT_EQ(rooms_[0]->take_turn(), 2U);
-  EXPECT_EQ(begin(0).how, "board 3");
-  rooms_[0]->finish(2, kMoment);
+  EXPECT_EQ(rooms_[0]->take_turns(2), 2U);
+  EXPECT_EQ(begin(0).how, "board 4");
+  rooms_[0]->finish(2, kMoment, 2);
 }
 
 TEST_F(BoardRoomTest, WhatWasWrittenIsReadOnceAllHaveEnded) {

@@ -31,6 +31,11 @@ class BoardTurn {
   /// `bytes_of(rank)`: so many a rank writes that calls the same.
   template <typename BytesOf>
   Sight look(const BytesOf& bytes_of) {
+    return look_if([&](std::uint32_t rank, std::uint64_t bytes) { return bytes == bytes_of(rank); });
+  }
+  /// `fits(rank, bytes)`: a rank that calls the same may write so many.
+  template <typename Fits>
+  Sight look_if(const Fits& fits) {
     while (seen_ < board_->size()) {
       Board::Entry entry;
       const Board::Sight sight = board_->look(seen_, turn_, &entry);
@@ -38,7 +43,7 @@ class BoardTurn {
       if (sight != Board::Sight::kThere) return Sight::kWaits;
       const bool is_read = !base::planted(base::Planted::kBoardDigestUnread);
       if (is_read && (entry.number != number_ || entry.digest != digest_)) return Sight::kDiffers;
-      if (entry.bytes.size() != bytes_of(seen_)) return Sight::kBad;
+      if (!fits(seen_, entry.bytes.size())) return Sight::kBad;
       written_[seen_++] = entry.bytes;
     }
     return Sight::kAll;

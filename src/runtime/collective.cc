@@ -94,11 +94,15 @@ void Collective::on_late(Operation&, Instant now) {
   if (!is_over_) mailbox->set_deadline(*this, roll.next(now));
 }
 
-void Collective::begin(Instant now) {
-  turns_ = call.hosts.empty() ? 1 : schedule::kTurnsInHosts;
+std::uint64_t Collective::turns_of(const schedule::Call& call, schedule::Algorithm on_boards) {
   if (on_boards == schedule::Algorithm::kStaged) {
-    turns_ = schedule::turns_of_staging(call) - (base::planted(base::Planted::kTurnMiscounted) ? 1 : 0);
+    return schedule::turns_of_staging(call) - (base::planted(base::Planted::kTurnMiscounted) ? 1 : 0);
   }
+  return call.hosts.empty() ? 1 : schedule::kTurnsInHosts;
+}
+
+void Collective::begin(Instant now) {
+  turns_ = turns_of(call, on_boards.value_or(schedule::Algorithm::kBoards));
   if (mapped != nullptr) turns_ = 1 + std::max(schedule::kMeetingsMax, turns_);
   if (room != nullptr && room->size() > 1 && room->size() <= schedule::kBoardRanksMax) return room->enter(*this, now);
   if (room != nullptr || mapped != nullptr) return begin_by_messages(now);
@@ -141,7 +145,9 @@ void Collective::begin_on_board(Board& board, std::uint64_t turn, Instant now) {
   turn_ = turn;
   if (mapped != nullptr) return tell_on_board(board, now);
   if (on_boards == schedule::Algorithm::kStaged) {
-    return is_exchange() ? tell_counts(board, turn, now) : stage(board, turn, {}, now);
+    if (!is_exchange()) return stage(board, turn, {}, now);
+    exchange(board, turn);
+    return sit_down(now);
   }
   if (call.hosts.empty()) {
     schedule = {};  // That by messages, if `check_buffers` needed it.
@@ -156,43 +162,36 @@ void Collective::begin_on_board(Board& board, std::uint64_t turn, Instant now) {
   sit_down(now);
 }
 
-/// Each rank what it sends to whom, and what it gets.
-void Collective::tell_counts(Board& board, std::uint64_t turn, Instant now) {
+/// The ranks of an all_to_all do not know each other's counts.
+void Collective::exchange(Board& board, std::uint64_t turn) {
   schedule = {};
-  own_counts_ = schedule::AllCounts::letter(call);
-  counts_ = schedule::AllCounts(call.size);
-  const std::span<std::byte> letters = std::as_writable_bytes(std::span(counts_.letters()));
-  meeting_ = {.operation = schedule::Operation::kAllGather,
-              .rank = call.rank,
-              .size = call.size,
-              .counts = std::vector<std::uint64_t>(call.size, letters.size() / call.size)};
-  on_board_ = &board_call_.emplace(
-      board, meeting_,
-      BoardPhase::Buffers{.input = std::as_bytes(std::span(own_counts_)).data(), .output = letters.data()}, turn,
-      number, digest);
-  sit_down(now);
+  on_board_ = &exchange_call_.emplace(
+      board, call, BoardPhase::Buffers{.input = elements.input, .output = elements.output, .combine = {}}, turn, number,
+      digest);
 }
 
 /// All ranks know what all others told.
-void Collective::go_on_from_counts(Instant now) {
-  room->finish(*turn_, now);
-  stand_up();
-  meeting_ = {};
-  if (const auto pair = counts_.first_difference()) {
+void Collective::go_on_from_exchange(Instant now) {
+  if (const auto pair = exchange_call_->counts().first_difference()) {
     const auto [from, to] = *pair;
+    const schedule::AllCounts& counts = exchange_call_->counts();
     return fail(Status(Code::kInvalid,
-                       title() + ": rank " + std::to_string(from) + " sends " + std::to_string(counts_.sent(from, to)) +
+                       title() + ": rank " + std::to_string(from) + " sends " + std::to_string(counts.sent(from, to)) +
                            " elements to rank " + std::to_string(to) + ", which wants " +
-                           std::to_string(counts_.wanted(from, to)) + ": the ranks differ in what they call")
+                           std::to_string(counts.wanted(from, to)) + ": the ranks differ in what they call")
                     .with_peer(ranks[to == call.rank ? from : to].name()),
                 now);
   }
-  if (!schedule::has_turns_for(call, counts_)) {
-    return fail(Status(Code::kInvalid, title() + ": a block of " + std::to_string(counts_.most()) +
+  if (exchange_call_->has_all()) return end_well(now);
+  schedule::AllCounts counts = std::move(exchange_call_->counts());
+  room->finish(*turn_, now);
+  stand_up();
+  if (!schedule::has_turns_for(call, counts)) {
+    return fail(Status(Code::kInvalid, title() + ": a block of " + std::to_string(counts.most()) +
                                            " elements is more than ranks of one host exchange at once"),
                 now);
   }
-  stage(room->board(), *turn_ + 1, std::move(counts_), now);
+  stage(room->board(), *turn_ + 1, std::move(counts), now);
 }
 
 void Collective::stage(Board& board, std::uint64_t turn, schedule::AllCounts counts, Instant now) {
@@ -217,10 +216,15 @@ void Collective::write_on_board(Board& board, const schedule::Call& phase, std::
 }
 
 void Collective::take_over(std::uint64_t turn, bool is_written, Instant now) {
-  turns_ = 1;
+  turns_ = turns_of(call, *on_boards);
   turn_ = turn;
-  write_on_board(room->board(), call, turn, elements.output);
-  if (is_written) board_call_->note_written();
+  if (on_boards == schedule::Algorithm::kStaged) {
+    exchange(room->board(), turn);
+    if (is_written) exchange_call_->note_written();
+  } else {
+    write_on_board(room->board(), call, turn, elements.output);
+    if (is_written) board_call_->note_written();
+  }
   sit_down(now);
 }
 
@@ -256,6 +260,7 @@ void Collective::sit_down(Instant now) {
 void Collective::stand_up() {
   on_board_ = nullptr;
   board_call_.reset();
+  exchange_call_.reset();
   if (std::exchange(is_seated_, false)) room->rest(*this);
 }
 
@@ -273,12 +278,12 @@ void Collective::go_on_from_meeting(Instant now) {
 
 /// The phase is over. True: the next one is on boards, too. False: it has gone on, mostly by messages, or has ended.
 bool Collective::go_on_from_board(Instant now) {
+  if (exchange_call_) {
+    go_on_from_exchange(now);
+    return false;
+  }
   if (meeting_.size > 1) {
-    if (is_exchange()) {
-      go_on_from_counts(now);
-    } else {
-      go_on_from_meeting(now);
-    }
+    go_on_from_meeting(now);
     return false;
   }
   const bool was_last = on_board_->turn() != *turn_ || staged_call_ != nullptr;
@@ -618,6 +623,7 @@ void Collective::finish(Status result, Instant now) {
   mapped.reset();  // The others' memory, too.
   on_board_ = nullptr;
   board_call_.reset();
+  exchange_call_.reset();
   staged_call_.reset();
   if (turn_) {
     room->leave(*this, *turn_, now);

@@ -20,6 +20,7 @@
 #include "reduce/reduce.h"
 #include "runtime/board_call.h"
 #include "runtime/board_room.h"
+#include "runtime/exchange_call.h"
 #include "runtime/mailbox.h"
 #include "runtime/mapped_call.h"
 #include "runtime/roll_call.h"
@@ -89,8 +90,10 @@ class Collective final : public Operation, public Listener, public BoardUser {
   /// Before it begins.
   void set_deadline(Instant deadline, Instant now);
   void begin(Instant now);
-  /// Instead of `begin`, for a call by the boards of one host whose turn somebody took, and may have written: see
-  /// PromptCall.
+  /// Turns of the boards that the call takes, if it goes on boards.
+  static std::uint64_t turns_of(const schedule::Call& call, schedule::Algorithm on_boards);
+  /// Instead of `begin`, for a call by the boards of one host whose turns somebody took, and may have written the first
+  /// of: see PromptCall.
   void take_over(std::uint64_t turn, bool is_written, Instant now);
   /// Ends it with `why`, unless it is over. Its messages are stopped first, so nothing touches the buffers afterwards.
   void fail(const Status& why, Instant now);
@@ -134,8 +137,8 @@ class Collective final : public Operation, public Listener, public BoardUser {
   void make_schedule();
   bool is_exchange() const { return call.operation == schedule::Operation::kAllToAll; }
   void stage(Board& board, std::uint64_t turn, schedule::AllCounts counts, Instant now);
-  void tell_counts(Board& board, std::uint64_t turn, Instant now);
-  void go_on_from_counts(Instant now);
+  void exchange(Board& board, std::uint64_t turn);
+  void go_on_from_exchange(Instant now);
   void write_on_board(Board& board, const schedule::Call& phase, std::uint64_t turn, std::byte* output);
   void write_last_phase();
   void tell_on_board(Board& board, Instant now);
@@ -161,9 +164,8 @@ class Collective final : public Operation, public Listener, public BoardUser {
   std::uint64_t turns_ = 0;            ///< and how many it takes.
   schedule::Call meeting_;             ///< Where it is mapped, and meets on boards: what is there now.
   std::uint64_t met_ = 0;              ///< Turns that are behind it.
-  schedule::AllCounts counts_;         ///< The ranks of an all_to_all tell each other these, before it is staged.
-  std::vector<std::uint64_t> own_counts_;
   std::optional<BoardCall> board_call_;
+  std::optional<ExchangeCall> exchange_call_;
   std::unique_ptr<StagedCall> staged_call_;
   BoardPhase* on_board_ = nullptr;  ///< One of these, while it is in a phase there.
   bool is_seated_ = false;          ///< The room looks at it.

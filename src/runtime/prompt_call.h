@@ -9,34 +9,46 @@
 
 #include <cstdint>
 
+#include <optional>
+
 #include "runtime/board_call.h"
 #include "runtime/collective_call.h"
+#include "runtime/exchange_call.h"
 #include "runtime/operation.h"
 
 namespace hawser::runtime {
 
 /// Of a collective that ended well at once: what is left of it for whoever asks.
 struct PromptEnd final : Operation {
-  PromptEnd() : Operation(OperationKind::kSeveral) { final.store(true, std::memory_order_relaxed); }
-  std::string_view algorithm_name() const override { return to_string(schedule::Algorithm::kBoards); }
+  explicit PromptEnd(schedule::Algorithm its) : Operation(OperationKind::kSeveral), algorithm(its) {
+    final.store(true, std::memory_order_relaxed);
+  }
+  std::string_view algorithm_name() const override { return to_string(algorithm); }
+
+  const schedule::Algorithm algorithm;
 };
 
 class PromptCall {
  public:
-  /// `call` is settled (CollectiveMaker::settle), has the algorithm kBoards, and has_buffers_for_boards.
+  /// Whether such a call, settled (CollectiveMaker::settle), can be one: by the boards of one host, in one turn.
+  static bool can_be(const CollectiveCall& call, schedule::Algorithm algorithm);
+  /// `call` can be one.
   PromptCall(Board& board, const CollectiveCall& call, std::uint64_t turn, std::uint64_t number, std::uint64_t digest);
 
   /// What this rank has to give. False: a rank has not read yet what is in the slot.
-  bool write() { return on_board_.go_on() == BoardPhase::Step::kMoved; }
+  bool write() { return phase_.go_on() == BoardPhase::Step::kMoved; }
   /// Looks for what the others wrote, some microseconds long. True: all is there, and the output as it must be. False:
   /// not yet, or something is wrong. `is_crowded`: to look may keep those from running for whom it looks.
   bool carry_through(bool is_crowded);
 
  private:
+  BoardPhase& begin(Board& board, std::uint64_t turn, std::uint64_t number, std::uint64_t digest);
   bool has_all(bool is_crowded);
 
   const CollectiveCall& call_;
-  BoardCall on_board_;
+  std::optional<BoardCall> board_call_;
+  std::optional<ExchangeCall> exchange_call_;
+  BoardPhase& phase_;  ///< One of these.
 };
 
 }  // namespace hawser::runtime

@@ -13,14 +13,14 @@
 namespace hawser::runtime {
 namespace {
 
-constexpr std::uint32_t kRanks = 3;
+constexpr std::uint32_t kCallers = 3;
 
 class PromptCallTest : public testing::Test {
  protected:
   using What = schedule::Operation;
 
   CollectiveCall call_of(std::uint32_t rank, What what, ReduceOp op = ReduceOp::kSum) {
-    return {.call = {.operation = what, .rank = rank, .size = kRanks, .count = 2, .element_bytes = 4},
+    return {.call = {.operation = what, .rank = rank, .size = kCallers, .count = 2, .element_bytes = 4},
             .input = inputs_[rank].data(),
             .output = outputs_[rank].data(),
             .type = DataType::kInt32,
@@ -30,8 +30,8 @@ class PromptCallTest : public testing::Test {
     return {boards_[call.call.rank], call, turn_, turn_ + 1, digest};
   }
 
-  TestBoards boards_{kRanks};
-  std::array<std::array<std::int32_t, 2>, kRanks> inputs_{{{1, 2}, {3, 4}, {5, 6}}}, outputs_{};
+  TestBoards boards_{kCallers};
+  std::array<std::array<std::int32_t, 2>, kCallers> inputs_{{{1, 2}, {3, 4}, {5, 6}}}, outputs_{};
   std::uint64_t turn_ = 0;
 };
 
@@ -60,6 +60,40 @@ TEST_F(PromptCallTest, AnAverageIsDivided) {
   ASSERT_TRUE(first.write() && second.write() && last.write());
   ASSERT_TRUE(last.carry_through(false));
   EXPECT_EQ(outputs_[2], (std::array<std::int32_t, 2>{3, 4}));
+}
+
+TEST_F(PromptCallTest, AnAllToAllEndsInOneTurnIfItsBlocksAreSmall) {
+  for (const std::uint64_t piece : {std::uint64_t{48 + 12}, std::uint64_t{48 + 11}}) {
+    std::vector<CollectiveCall> calls;
+    std::array<std::array<std::int32_t, 3>, kCallers> inputs{{{1, 2, 3}, {4, 5, 6}, {7, 8, 9}}}, outputs{};
+    for (std::uint32_t rank = 0; rank < kCallers; ++rank) {
+      CollectiveCall& call = calls.emplace_back(call_of(rank, What::kAllToAll));
+      call.op.reset();
+      call.input = inputs[rank].data();
+      call.output = outputs[rank].data();
+      call.call.counts = call.call.in_counts = {1, 1, 1};
+      call.call.piece_bytes = piece;
+      EXPECT_TRUE(PromptCall::can_be(call, schedule::Algorithm::kStaged));
+      EXPECT_FALSE(PromptCall::can_be(call, schedule::Algorithm::kDirect));
+    }
+    PromptCall first = begin(calls[0]), second = begin(calls[1]), last = begin(calls[2]);
+    ASSERT_TRUE(first.write() && second.write() && last.write());
+    EXPECT_EQ(last.carry_through(false), piece == 48 + 12) << "else it goes on in pieces";
+    using Row = std::array<std::int32_t, 3>;
+    EXPECT_EQ(outputs[2], (piece == 48 + 12 ? Row{3, 6, 9} : Row{}));
+    boards_.finish(turn_++);
+  }
+}
+
+TEST_F(PromptCallTest, OtherAlgorithmsAndHostsAreNone) {
+  CollectiveCall call = call_of(0, What::kAllReduce);
+  EXPECT_TRUE(PromptCall::can_be(call, schedule::Algorithm::kBoards));
+  EXPECT_FALSE(PromptCall::can_be(call, schedule::Algorithm::kStaged)) << "of many turns";
+  call.call.hosts = {0, 0, 1};
+  EXPECT_FALSE(PromptCall::can_be(call, schedule::Algorithm::kBoards));
+  call.call.hosts.clear();
+  call.output = nullptr;
+  EXPECT_FALSE(PromptCall::can_be(call, schedule::Algorithm::kBoards));
 }
 
 TEST_F(PromptCallTest, NothingIsWrittenIntoASlotThatIsStillRead) {
@@ -104,7 +138,7 @@ TEST_F(PromptCallTest, LooksShortlyForOneOnItsOwnCore) {
   CPU_SET(core, &one);
   if (::sched_setaffinity(0, sizeof one, &one) != 0) GTEST_SKIP() << "threads cannot be kept on a core here";
   const auto looks = [&](int others) {
-    for (std::uint32_t rank = 1; rank < kRanks; ++rank) boards_[rank].stand_on(others);
+    for (std::uint32_t rank = 1; rank < kCallers; ++rank) boards_[rank].stand_on(others);
     PromptCall first = begin(call);
     EXPECT_TRUE(first.write());
     const std::uint64_t begun = boards_.looks;

@@ -958,10 +958,13 @@ std::unique_ptr<MappedCall> WorldCore::mapped_call(const CollectiveCall& call) {
 
 Request WorldCore::collective(CollectiveCall call, const CollectiveOptions& options) {
   if (!options.is_waited_for) return begin_collective(maker_.make(std::move(call), options), options);
+  const bool is_exchange = call.call.operation == What::kAllToAll;
   std::optional<Request> rest = begin_waited(std::move(call), options);
   if (rest) return std::move(*rest);
-  static const std::shared_ptr<PromptEnd> ended = std::make_shared<PromptEnd>();  // Nothing changes it any more.
-  return request(ended, {});
+  // Nothing changes them any more.
+  static const auto by_boards = std::make_shared<PromptEnd>(schedule::Algorithm::kBoards);
+  static const auto by_exchange = std::make_shared<PromptEnd>(schedule::Algorithm::kStaged);
+  return request(is_exchange ? by_exchange : by_boards, {});
 }
 
 Status WorldCore::collective_now(CollectiveCall call, const CollectiveOptions& options) {
@@ -974,36 +977,35 @@ std::optional<Request> WorldCore::begin_waited(CollectiveCall call, const Collec
   if (options.compress.valid()) return begin_collective(maker_.make(std::move(call), options), options, true);
   const Result<schedule::Algorithm> algorithm = maker_.settle(call, options);
   if (!algorithm) return begin_collective(algorithm.error(), options, true);
-  if (*algorithm == schedule::Algorithm::kBoards && has_buffers_for_boards(call.call, call.input, call.output)) {
+  if (PromptCall::can_be(call, *algorithm)) {
     std::shared_ptr<Collective> rest;
-    const Status status = begin_at_once(call, options, &rest);
+    const Status status = begin_at_once(call, *algorithm, options, &rest);
     if (rest != nullptr) return request(std::move(rest), status);
     if (status.ok()) return std::nullopt;
   }
   return begin_collective(maker_.make_settled(call, *algorithm), options, true);
 }
 
-/// By boards. Ok, and no `rest`: it has ended, and well. Not ok: nothing has begun. Else it goes on as `rest`.
-Status WorldCore::begin_at_once(const CollectiveCall& call, const CollectiveOptions& options,
-                                std::shared_ptr<Collective>* rest) {
-  constexpr schedule::Algorithm kBoards = schedule::Algorithm::kBoards;
-  const std::uint64_t digest = digest_of(call, kBoards);
+/// Ok, and no `rest`: it has ended, and well. Not ok: nothing has begun. Else it goes on as `rest`.
+Status WorldCore::begin_at_once(const CollectiveCall& call, schedule::Algorithm algorithm,
+                                const CollectiveOptions& options, std::shared_ptr<Collective>* rest) {
+  const std::uint64_t digest = digest_of(call, algorithm), turns = Collective::turns_of(call.call, algorithm);
   bool is_over = false;
   const auto begin = [&](Instant now) {
     // Nothing is taken unless all of it can be had.
     if (room_ == nullptr || !room_->is_open()) return Need::kNothing;
-    const auto ticket = book_.take_ticket(digest, maker_.flight(call, kBoards), now);
+    const auto ticket = book_.take_ticket(digest, maker_.flight(call, algorithm), now);
     if (!ticket) return Need::kNothing;
-    const std::uint64_t turn = room_->take_turn();
+    const std::uint64_t turn = room_->take_turns(turns);
     PromptCall prompt(room_->board(), call, turn, ticket->number, digest);
     const bool is_written = prompt.write();
     if (is_written) room_->ring(now);
     is_over = is_written && prompt.carry_through(room_->is_crowded());
     if (is_over) {
-      room_->finish(turn, now);
+      room_->finish(turn, now, turns);
       book_.end_well(*ticket, seat_->mailbox->now());
     } else {
-      *rest = maker_.make_settled(call, kBoards);
+      *rest = maker_.make_settled(call, algorithm);
       (*rest)->is_waited = seat_->has_threads();
       book_.take_over(*rest, *ticket, deadline(options.timeout, now), now);
       (*rest)->take_over(turn, is_written, now);

@@ -173,7 +173,8 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   Result<std::unique_ptr<backend::View>> view(const RankRegion& region) const;
   std::unique_ptr<MappedCall> mapped_call(const CollectiveCall& call);
   std::optional<Request> begin_waited(CollectiveCall call, const CollectiveOptions& options);
-  Status begin_at_once(const CollectiveCall& call, const CollectiveOptions& options, std::shared_ptr<Collective>* rest);
+  Status begin_at_once(const CollectiveCall& call, schedule::Algorithm algorithm, const CollectiveOptions& options,
+                       std::shared_ptr<Collective>* rest);
   Request begin_collective(const CollectiveMaker::Made& made, const CollectiveOptions& options, bool waits = false);
   bool ends_within(const Operation& operation, Duration timeout) const;
   Instant deadline(Duration timeout, Instant now) const;

@@ -29,6 +29,7 @@ inline constexpr PlantedBug kPlantedBugs[] = {
      "turn_miscounted",
      sim::Mode::kMapped,
      {"is of no collective of this world", "is another operation"}},
+    {Planted::kExchangeOwnWay, "exchange_own_way", sim::Mode::kMapped, {"other bytes"}, 3000},
     {Planted::kBoardAsksOnce,
      "board_asks_once",
      sim::Mode::kMapped,

@@ -224,6 +224,7 @@ Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories, Ho
               .peers = host,
               .cards = host,
               .waiters = host,
+              .reports = backend_reports,
               .rng = base::Rng(seed_of(options))}),
       presence(*this),
       rest_(std::make_unique<Rest>(*this)),

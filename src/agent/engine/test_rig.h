@@ -370,6 +370,7 @@ class Rig {
   backend::RegionTable regions{100};
   SlotPool slots{100};
   HandHost host;
+  BackendReports reports;
   std::deque<backend::Identity> identities;
   std::deque<std::string> messages;
   const std::shared_ptr<PeerCore> self = hand_peer("here", 1);
@@ -383,6 +384,7 @@ class Rig {
                  .peers = host,
                  .cards = host,
                  .waiters = host,
+                 .reports = reports,
                  .rng = base::Rng(1)}};
   Hand first, second;
 };

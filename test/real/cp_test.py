@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What comes between `hawser cp` and its end: odd names, a second copy, Ctrl-C, kills, power that fails.
 
-usage: cp_test.py PROGRAM names|dots|kinds|durable|two_copies|removed|changed|interrupted|killed|progress|over_tcp [SYNC_LOG_LIBRARY]
+usage: cp_test.py PROGRAM names|dots|kinds|tickets|durable|two_copies|removed|changed|interrupted|killed|progress|over_tcp [SYNC_LOG_LIBRARY]
 """
 
 import fcntl
@@ -153,7 +153,7 @@ def test_dots():
             (served / place / "again").unlink()
         for place in [".", "..", "no/..", "no/."]:
             (here / "in").mkdir(exist_ok=True)
-            subprocess.run([PROGRAM, "cp", f"{target}:sub/file", place], cwd=here / "in", check=True)
+            subprocess.run([os.path.abspath(PROGRAM), "cp", f"{target}:sub/file", place], cwd=here / "in", check=True)
             (here / "in" / place / "file").unlink()
         run("cp", f"{target}:.", str(here), expect=11)  # A folder, without -r.
         run("cp", f"{target}:sub/file/.", str(here), expect=11)  # No folder.
@@ -195,6 +195,30 @@ def test_kinds():
             assert (at / "fifo").is_fifo() and (at / "null").is_char_device() and (at / "socket").is_socket()
         assert run_json("cp", "-r", f"{target}:.", str(here / "tree"))["files"] == 1  # -r leaves them out.
         assert run_json("cp", "-r", str(here / "tree"), f"{target}:tree")["files"] == 1
+        server.end()
+
+
+def test_tickets():
+    """A ticket is a password: processes of other users see none, and no error has one."""
+    with tempfile.TemporaryDirectory() as folder:
+        _, here, server = files(folder)
+        ticket = "Rz877RLAUmUaKQAXdaSp_iPkRwM-QTOP99ateBS1oUmW0jumUksWTOTY6bQaMprG"  # Of nobody.
+        address = server.ready["target"] + "#" + ticket
+        for paths, expect in [([f"{address}#{ticket}:f", here], 11), ([f"store@localhost#{ticket}:f", here], 11),
+                              ([f"{address}:f", f"{address}:f"], 11), ([f"{address}:f", here, "--odd#" + ticket], 2),
+                              ([f"{address}{ticket}:f", here], 11), ([f"store@127.0.0.1:1#{ticket}:f", here], 15)]:
+            for options in [[], ["--json"]]:
+                done = run("cp", *options, *map(str, paths), expect=expect)
+                assert ticket[43:] not in done.stdout + done.stderr, (paths, done.stdout, done.stderr)
+        process = subprocess.Popen([PROGRAM, "ping", "-c", "100000", address], stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
+        seen = ticket
+        until = time.monotonic() + 20
+        while ticket in seen and process.poll() is None and time.monotonic() < until:
+            seen = pathlib.Path(f"/proc/{process.pid}/cmdline").read_text()
+        process.kill()
+        process.wait(timeout=60)
+        assert "ping" in seen and "#" + "x" * len(ticket) in seen, seen
         server.end()
 
 

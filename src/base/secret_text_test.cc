@@ -17,8 +17,9 @@ TEST(SecretText, TicketsAndMostOfThemAreTakenOut) {
 }
 
 TEST(SecretText, OtherTextsStay) {
-  for (const std::string& text : {std::string(), std::string("#"), std::string("a#b#c"), std::string("kv#12"), kTicket,
-                                 "h#" + kTicket.substr(0, 42), "h#" + kTicket.substr(0, 20) + "." + kTicket.substr(0, 30)}) {
+  for (const std::string& text :
+       {std::string(), std::string("#"), std::string("a#b#c"), std::string("kv#12"), kTicket,
+        "h#" + kTicket.substr(0, 42), "h#" + kTicket.substr(0, 20) + "." + kTicket.substr(0, 30)}) {
     EXPECT_EQ(without_tickets(text), text);
   }
 }

@@ -206,7 +206,7 @@ class HandHost final : public PeerRegister, public Cards, public Waiters {
   Result<LoadedCard> load(std::span<const std::byte> bytes, const PeerCore&) override {
     loaded.emplace_back(base::as_text(bytes));
     if (!load_answer.ok()) return load_answer;
-    return LoadedCard{.peer = card_of, .change = {}};
+    return LoadedCard{.peer = card_of, .change = {}, .base = card_base};
   }
   void renew(OpenBackend& backend) override { renewed.push_back(backend.name); }
 
@@ -220,7 +220,7 @@ class HandHost final : public PeerRegister, public Cards, public Waiters {
   bool is_the_peer = true;  ///< Who comes has the key of whom it claims to be.
   PeerState noted = PeerState::kKnown;
   std::vector<backend::Quota> refusals;
-  std::uint64_t revision = 1, known_card = 0;
+  std::uint64_t revision = 1, known_card = 0, card_base = 0;
   std::shared_ptr<PeerCore> card_of;
   std::vector<CompletionKind> hints;
 };

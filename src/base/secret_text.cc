@@ -13,12 +13,12 @@ bool is_of_ticket(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
 }
 
-struct Place {
+struct TicketPlace {
   std::size_t begin = std::string_view::npos, size = 0;
 };
 
 /// The first ticket at `from` or behind it.
-Place find_ticket(std::string_view text, std::size_t from) {
+TicketPlace find_ticket(std::string_view text, std::size_t from) {
   while ((from = text.find('#', from)) != std::string_view::npos) {
     const auto* const begin = text.data() + ++from;
     const auto* const end = std::find_if_not(begin, text.data() + text.size(), is_of_ticket);
@@ -32,14 +32,14 @@ Place find_ticket(std::string_view text, std::size_t from) {
 }  // namespace
 
 std::string without_tickets(std::string text) {
-  for (Place at = find_ticket(text, 0); at.size != 0; at = find_ticket(text, at.begin)) {
+  for (TicketPlace at = find_ticket(text, 0); at.size != 0; at = find_ticket(text, at.begin)) {
     text.replace(at.begin, at.size, "...");
   }
   return text;
 }
 
 void overwrite_tickets(char* text) {
-  for (Place at = find_ticket(text, 0); at.size != 0; at = find_ticket(text, at.begin + at.size)) {
+  for (TicketPlace at = find_ticket(text, 0); at.size != 0; at = find_ticket(text, at.begin + at.size)) {
     std::fill_n(text + at.begin, at.size, 'x');
   }
 }

@@ -36,8 +36,8 @@ class CardAsker {
   }
   /// From which revision on to ask, with `known` here.
   std::uint64_t since(std::uint64_t known) const { return must_check_ && known > 0 ? known - 1 : known; }
-  /// A card came that builds on `base` (0: on nothing). True: it is the answer to a check. What the peer tells by itself
-  /// builds on more.
+  /// A card came that builds on `base` (0: on nothing). True: it is the answer to a check. What the peer tells by
+  /// itself builds on more.
   bool is_answer(std::uint64_t base) {
     const bool is = checked_since_ != kNone && base <= checked_since_;
     if (is) checked_since_ = kNone;

@@ -10,6 +10,7 @@
 #include "agent/inner.h"
 #include "base/try.h"
 #include "identity/world_token.h"
+#include "runtime/calls.h"
 #include "runtime/seed_client.h"
 #include "runtime/world_core.h"
 
@@ -21,10 +22,15 @@ using What = schedule::Operation;
 
 namespace {
 
-/// What calls of a handle without a world answer: it was never opened, or what it held was moved away.
-Status not_empty(const char* call, bool has_world) {
-  if (has_world) return {};
-  return Status(Code::kInvalid, std::string(call) + ": this handle is empty");
+/// Not so: a handle that was never filled, or what it held was moved away; or the call would wait for the thread that it
+/// is made on, in an inline handler.
+Status usable(const char* call, const WorldCore* core) {
+  if (core == nullptr) return Status(Code::kInvalid, std::string(call) + ": this handle is empty");
+  if (!runtime::runs_inline_for(core->seat().get())) return {};
+  return Status(Code::kInvalid, std::string(call) +
+                                    ": an inline handler of this rank must not call it: it runs in the "
+                                    "middle of what the call waits for")
+      .with_advice("register the handler without `runs_inline`");
 }
 
 Request ended_request(Status why) {
@@ -138,6 +144,7 @@ bool Request::done() const { return operation_ != nullptr && operation_->final.l
 Status Request::wait(Duration timeout) {
   if (!operation_) return Status(Code::kInvalid, "Request::wait: this handle is empty");
   if (!world_) return operation_->status;
+  if (!done()) HAWSER_TRY(usable("Request::wait", world_.get()));
   if (world_->wait(*operation_, timeout)) return operation_->status;
   HAWSER_TRY(agent::inner::not_forked(world_->agent(), "Request::wait"));
   return Status(Code::kTimedOut, "Request::wait: not over yet; the operation goes on").with_scope(Scope::kRequest);
@@ -298,28 +305,28 @@ void World::revoke(const Status& why) {
   core_->revoke(why);
 }
 Status World::close(Duration timeout) {
-  HAWSER_TRY(not_empty("World::close", core_ != nullptr));
+  HAWSER_TRY(usable("World::close", core_.get()));
   return core_->close(timeout);
 }
 
 Status World::leave(Duration timeout) {
-  HAWSER_TRY(not_empty("World::leave", core_ != nullptr));
+  HAWSER_TRY(usable("World::leave", core_.get()));
   return core_->depart(timeout);
 }
 Status World::shutdown(Duration timeout) {
-  HAWSER_TRY(not_empty("World::shutdown", core_ != nullptr));
+  HAWSER_TRY(usable("World::shutdown", core_.get()));
   return core_->shutdown(timeout);
 }
 
 // ---- After a failure.
 
 Request World::iagree(bool flag, Duration timeout) {
-  if (!core_) return ended_request(not_empty("World::iagree", false));
+  if (Status bad = usable("World::iagree", core_.get()); !bad.ok()) return ended_request(std::move(bad));
   return core_->agree(flag, timeout);
 }
 
 Result<bool> World::agreed(const Request& request) {
-  HAWSER_TRY(not_empty("World::agreed", core_ != nullptr));
+  HAWSER_TRY(usable("World::agreed", core_.get()));
   HAWSER_TRY_ASSIGN(const runtime::AgreementValue decision, core_->outcome(request.operation_.get()));
   return decision.flag;
 }
@@ -331,12 +338,12 @@ Result<bool> World::agree(bool flag, Duration timeout) {
 }
 
 Request World::ishrink(std::span<const std::uint32_t> without, Duration timeout) {
-  if (!core_) return ended_request(not_empty("World::ishrink", false));
+  if (Status bad = usable("World::ishrink", core_.get()); !bad.ok()) return ended_request(std::move(bad));
   return core_->begin_shrink(without, timeout);
 }
 
 Result<World> World::shrunk(const Request& request) {
-  HAWSER_TRY(not_empty("World::shrunk", core_ != nullptr));
+  HAWSER_TRY(usable("World::shrunk", core_.get()));
   HAWSER_TRY_ASSIGN(std::shared_ptr<WorldCore> made, core_->shrunk(request.operation_.get()));
   return World(std::move(made));
 }
@@ -353,7 +360,7 @@ std::vector<std::uint32_t> World::failures(std::size_t known, Duration timeout) 
 }
 
 Result<Recovered> World::recovered(Duration timeout) {
-  HAWSER_TRY(not_empty("World::recovered", core_ != nullptr));
+  HAWSER_TRY(usable("World::recovered", core_.get()));
   HAWSER_TRY_ASSIGN(runtime::Recovery::Made made, core_->recovered(timeout));
   return Recovered{.world = World(std::move(made.world)), .old_rank = rank(), .failed = std::move(made.failed)};
 }
@@ -382,7 +389,7 @@ std::uint64_t World::last_number() const {
 // ---- Groups.
 
 Result<World> World::split(std::optional<std::uint32_t> color, std::int64_t key) {
-  HAWSER_TRY(not_empty("World::split", core_ != nullptr));
+  HAWSER_TRY(usable("World::split", core_.get()));
   HAWSER_TRY_ASSIGN(std::shared_ptr<WorldCore> made, core_->split(color, key));
   return World(std::move(made));
 }
@@ -394,7 +401,7 @@ Result<World> World::duplicate() {
 }
 
 Result<World> World::group(std::span<const std::uint32_t> ranks) {
-  HAWSER_TRY(not_empty("World::group", core_ != nullptr));
+  HAWSER_TRY(usable("World::group", core_.get()));
   HAWSER_TRY_ASSIGN(std::shared_ptr<WorldCore> made, core_->group(ranks));
   return World(std::move(made));
 }
@@ -408,25 +415,25 @@ std::uint32_t World::root_rank(std::uint32_t rank) const {
 
 Request World::isend(std::span<const std::byte> bytes, std::uint32_t to, std::uint64_t tag,
                      const MessageOptions& options) {
-  if (!core_) return ended_request(not_empty("World::isend", false));
+  if (Status bad = usable("World::isend", core_.get()); !bad.ok()) return ended_request(std::move(bad));
   return core_->send(bytes, to, tag, options);
 }
 
 Request World::ireceive(std::span<std::byte> into, std::uint32_t from, std::optional<std::uint64_t> tag,
                         const MessageOptions& options) {
-  if (!core_) return ended_request(not_empty("World::ireceive", false));
+  if (Status bad = usable("World::ireceive", core_.get()); !bad.ok()) return ended_request(std::move(bad));
   return core_->receive(into, from, tag, options);
 }
 
 Request World::isend_parts(std::span<const std::span<const std::byte>> parts, std::uint32_t to, std::uint64_t tag,
                            const MessageOptions& options) {
-  if (!core_) return ended_request(not_empty("World::isend_parts", false));
+  if (Status bad = usable("World::isend_parts", core_.get()); !bad.ok()) return ended_request(std::move(bad));
   return core_->send_parts(parts, to, tag, options);
 }
 
 Request World::ireceive_parts(std::span<const std::span<std::byte>> parts, std::uint32_t from,
                               std::optional<std::uint64_t> tag, const MessageOptions& options) {
-  if (!core_) return ended_request(not_empty("World::ireceive_parts", false));
+  if (Status bad = usable("World::ireceive_parts", core_.get()); !bad.ok()) return ended_request(std::move(bad));
   return core_->receive_parts(parts, from, tag, options);
 }
 
@@ -443,7 +450,7 @@ Result<Received> World::receive_parts(std::span<const std::span<std::byte>> part
 }
 
 Request World::ireceive_any_size(std::uint32_t from, std::optional<std::uint64_t> tag, const MessageOptions& options) {
-  if (!core_) return ended_request(not_empty("World::ireceive_any_size", false));
+  if (Status bad = usable("World::ireceive_any_size", core_.get()); !bad.ok()) return ended_request(std::move(bad));
   return core_->receive(std::nullopt, from, tag, options);
 }
 
@@ -467,13 +474,13 @@ std::optional<Received> World::probe(std::uint32_t from, std::optional<std::uint
 // ---- Calls.
 
 Status World::register_handler(std::string_view name, CallHandler handler, const HandlerOptions& options) {
-  HAWSER_TRY(not_empty("World::register_handler", core_ != nullptr));
+  HAWSER_TRY(usable("World::register_handler", core_.get()));
   return core_->register_handler(name, std::move(handler), options);
 }
 
 Request World::icall(std::uint32_t to, std::string_view name, std::span<const std::byte> arguments,
                      const CallOptions& options) {
-  if (!core_) return ended_request(not_empty("World::icall", false));
+  if (Status bad = usable("World::icall", core_.get()); !bad.ok()) return ended_request(std::move(bad));
   return core_->call(to, name, arguments, options);
 }
 
@@ -488,35 +495,35 @@ Result<CallAnswer> World::call(std::uint32_t to, std::string_view name, std::spa
 // ---- Collectives.
 
 Result<Region> World::allocate(const AllocateOptions& options) {
-  HAWSER_TRY(not_empty("World::allocate", core_ != nullptr));
+  HAWSER_TRY(usable("World::allocate", core_.get()));
   return core_->agent().allocate(options);
 }
 
 Result<Region> World::add_region(const RegionOptions& options) {
-  HAWSER_TRY(not_empty("World::add_region", core_ != nullptr));
+  HAWSER_TRY(usable("World::add_region", core_.get()));
   return core_->agent().add_region(options);
 }
 
 Request World::ibarrier(const CollectiveOptions& options) {
-  if (!core_) return ended_request(not_empty("World::ibarrier", false));
+  if (Status bad = usable("World::ibarrier", core_.get()); !bad.ok()) return ended_request(std::move(bad));
   return core_->collective(barrier_call(), options);
 }
 
 Request World::ibroadcast(void* data, std::size_t count, DataType type, std::uint32_t root,
                           const CollectiveOptions& options) {
-  if (!core_) return ended_request(not_empty("World::ibroadcast", false));
+  if (Status bad = usable("World::ibroadcast", core_.get()); !bad.ok()) return ended_request(std::move(bad));
   return core_->collective(broadcast_call(data, count, type, root), options);
 }
 
 Request World::ireduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op, std::uint32_t root,
                        const CollectiveOptions& options) {
-  if (!core_) return ended_request(not_empty("World::ireduce", false));
+  if (Status bad = usable("World::ireduce", core_.get()); !bad.ok()) return ended_request(std::move(bad));
   return core_->collective(reduce_call(in, out, count, type, op, root), options);
 }
 
 Request World::iall_reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op,
                            const CollectiveOptions& options) {
-  if (!core_) return ended_request(not_empty("World::iall_reduce", false));
+  if (Status bad = usable("World::iall_reduce", core_.get()); !bad.ok()) return ended_request(std::move(bad));
   return core_->collective(all_reduce_call(in, out, count, type, op), options);
 }
 
@@ -538,96 +545,96 @@ Status World::all_reduce_bucketed(std::span<const Tensor> tensors, DataType type
 
 Request World::iall_gather(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
                            const CollectiveOptions& options) {
-  if (!core_) return ended_request(not_empty("World::iall_gather", false));
+  if (Status bad = usable("World::iall_gather", core_.get()); !bad.ok()) return ended_request(std::move(bad));
   return core_->collective(all_gather_call(in, out, counts, type), options);
 }
 
 Request World::ireduce_scatter(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
                                ReduceOp op, const CollectiveOptions& options) {
-  if (!core_) return ended_request(not_empty("World::ireduce_scatter", false));
+  if (Status bad = usable("World::ireduce_scatter", core_.get()); !bad.ok()) return ended_request(std::move(bad));
   return core_->collective(reduce_scatter_call(in, out, counts, type, op), options);
 }
 
 Request World::igather(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
                        std::uint32_t root, const CollectiveOptions& options) {
-  if (!core_) return ended_request(not_empty("World::igather", false));
+  if (Status bad = usable("World::igather", core_.get()); !bad.ok()) return ended_request(std::move(bad));
   return core_->collective(gather_call(in, out, counts, type, root), options);
 }
 
 Request World::iscatter(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
                         std::uint32_t root, const CollectiveOptions& options) {
-  if (!core_) return ended_request(not_empty("World::iscatter", false));
+  if (Status bad = usable("World::iscatter", core_.get()); !bad.ok()) return ended_request(std::move(bad));
   return core_->collective(scatter_call(in, out, counts, type, root), options);
 }
 
 Request World::iall_to_all(const void* in, void* out, std::span<const std::uint64_t> out_counts,
                            std::span<const std::uint64_t> in_counts, DataType type, const CollectiveOptions& options) {
-  if (!core_) return ended_request(not_empty("World::iall_to_all", false));
+  if (Status bad = usable("World::iall_to_all", core_.get()); !bad.ok()) return ended_request(std::move(bad));
   return core_->collective(all_to_all_call(in, out, out_counts, in_counts, type), options);
 }
 
 Request World::iscan(const void* in, void* out, std::size_t count, DataType type, ReduceOp op, bool exclusive,
                      const CollectiveOptions& options) {
-  if (!core_) return ended_request(not_empty("World::iscan", false));
+  if (Status bad = usable("World::iscan", core_.get()); !bad.ok()) return ended_request(std::move(bad));
   return core_->collective(scan_call(in, out, count, type, op, exclusive), options);
 }
 
 Status World::barrier(const CollectiveOptions& options) {
-  HAWSER_TRY(not_empty("World::barrier", core_ != nullptr));
+  HAWSER_TRY(usable("World::barrier", core_.get()));
   return core_->collective_now(barrier_call(), options);
 }
 
 Status World::broadcast(void* data, std::size_t count, DataType type, std::uint32_t root,
                         const CollectiveOptions& options) {
-  HAWSER_TRY(not_empty("World::broadcast", core_ != nullptr));
+  HAWSER_TRY(usable("World::broadcast", core_.get()));
   return core_->collective_now(broadcast_call(data, count, type, root), options);
 }
 
 Status World::reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op, std::uint32_t root,
                      const CollectiveOptions& options) {
-  HAWSER_TRY(not_empty("World::reduce", core_ != nullptr));
+  HAWSER_TRY(usable("World::reduce", core_.get()));
   return core_->collective_now(reduce_call(in, out, count, type, op, root), options);
 }
 
 Status World::all_reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op,
                          const CollectiveOptions& options) {
-  HAWSER_TRY(not_empty("World::all_reduce", core_ != nullptr));
+  HAWSER_TRY(usable("World::all_reduce", core_.get()));
   return core_->collective_now(all_reduce_call(in, out, count, type, op), options);
 }
 
 Status World::all_gather(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
                          const CollectiveOptions& options) {
-  HAWSER_TRY(not_empty("World::all_gather", core_ != nullptr));
+  HAWSER_TRY(usable("World::all_gather", core_.get()));
   return core_->collective_now(all_gather_call(in, out, counts, type), options);
 }
 
 Status World::reduce_scatter(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
                              ReduceOp op, const CollectiveOptions& options) {
-  HAWSER_TRY(not_empty("World::reduce_scatter", core_ != nullptr));
+  HAWSER_TRY(usable("World::reduce_scatter", core_.get()));
   return core_->collective_now(reduce_scatter_call(in, out, counts, type, op), options);
 }
 
 Status World::gather(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
                      std::uint32_t root, const CollectiveOptions& options) {
-  HAWSER_TRY(not_empty("World::gather", core_ != nullptr));
+  HAWSER_TRY(usable("World::gather", core_.get()));
   return core_->collective_now(gather_call(in, out, counts, type, root), options);
 }
 
 Status World::scatter(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
                       std::uint32_t root, const CollectiveOptions& options) {
-  HAWSER_TRY(not_empty("World::scatter", core_ != nullptr));
+  HAWSER_TRY(usable("World::scatter", core_.get()));
   return core_->collective_now(scatter_call(in, out, counts, type, root), options);
 }
 
 Status World::all_to_all(const void* in, void* out, std::span<const std::uint64_t> out_counts,
                          std::span<const std::uint64_t> in_counts, DataType type, const CollectiveOptions& options) {
-  HAWSER_TRY(not_empty("World::all_to_all", core_ != nullptr));
+  HAWSER_TRY(usable("World::all_to_all", core_.get()));
   return core_->collective_now(all_to_all_call(in, out, out_counts, in_counts, type), options);
 }
 
 Status World::scan(const void* in, void* out, std::size_t count, DataType type, ReduceOp op, bool exclusive,
                    const CollectiveOptions& options) {
-  HAWSER_TRY(not_empty("World::scan", core_ != nullptr));
+  HAWSER_TRY(usable("World::scan", core_.get()));
   return core_->collective_now(scan_call(in, out, count, type, op, exclusive), options);
 }
 

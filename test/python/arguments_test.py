@@ -23,6 +23,12 @@ def pair():
     there.close()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def no_agent_of_buffers_stays():
+    yield
+    rdma.close()
+
+
 @pytest.fixture(scope="module")
 def world():
     world, = hawser.World.local(1)

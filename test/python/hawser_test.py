@@ -310,7 +310,7 @@ def test_atomics(pair):
         one.compare_swap(one.peer.range("memory", 0, 16), 0, 1)
     with pytest.raises(hawser.InvalidError, match="the deadline is zero"):
         one.fetch_add(word, 1, deadline=0)
-    with pytest.raises(TypeError):
+    with pytest.raises(hawser.InvalidError, match="add is -1"):
         one.fetch_add(word, -1)
     read_only = two.add_region(bytearray(64), name="read only", rights="read")
     one.add_peer(two.card())

@@ -22,8 +22,8 @@ using What = schedule::Operation;
 
 namespace {
 
-/// Not so: a handle that was never filled, or what it held was moved away; or the call would wait for the thread that it
-/// is made on, in an inline handler.
+/// Not so: a handle that was never filled, or what it held was moved away; or the call is made in an inline handler,
+/// and would wait for the thread that it is made on.
 Status usable(const char* call, const WorldCore* core) {
   if (core == nullptr) return Status(Code::kInvalid, std::string(call) + ": this handle is empty");
   if (!runtime::runs_inline_for(core->seat().get())) return {};

@@ -124,13 +124,20 @@ def _agent_counters(self: Agent) -> dict:
     return _json.loads(self._counters_json())
 
 
+def _check_peer(call: str, peer: Any) -> None:
+    if not isinstance(peer, Peer):
+        raise InvalidError(f"{call}(peer, source, target): peer must be a Peer, and is {type(peer).__name__}")
+
+
 def _agent_write(self: Agent, peer: Peer, source: Any, target: Any, **options: Any) -> Transfer:
     """A plan and its submission in one; for what is done once."""
+    _check_peer("write", peer)
     return self.plan_write(peer, source, target).submit(**options)
 
 
 def _agent_read(self: Agent, peer: Peer, source: Any, target: Any, **options: Any) -> Transfer:
     """A plan and its submission in one; for what is done once."""
+    _check_peer("read", peer)
     return self.plan_read(peer, source, target).submit(**options)
 
 

@@ -263,6 +263,13 @@ def _seconds(timeout: Any) -> float:
     return seconds
 
 
+def _word(value: int) -> int:
+    """As 64 bits, of numbers with a sign and without."""
+    if not -(1 << 63) <= value <= _U64:
+        raise InvalidError(f"{value if abs(value) <= 1 << 80 else 'the value'} does not fit into 64 bits")
+    return value & _U64
+
+
 class RDMABuffer:
     """Memory of this process that others may read and write, or a handle of another's. Pickle it to send it on.
 
@@ -396,16 +403,16 @@ class RDMABuffer:
 
     def _atomic(self, kind: int, offset: int, value: int, expected: int, timeout: Any) -> Operation:
         word = self._buffer.slice(offset, _WORD)
-        ops = [(kind, None, word, value & _U64, expected & _U64, None, None)]
+        ops = [(kind, None, word, value, expected, None, None)]
         return Operation(_current().backend.submit(ops, _seconds(timeout)), found=True)
 
     def fetch_add(self, add: int, *, offset: int = 0, timeout: Any = 60) -> Operation:
         """Adds to the 64-bit word at `offset`, modulo 2^64; gives what was there. The owner's process does it."""
-        return self._atomic(_FETCH_ADD, offset, add, 0, timeout)
+        return self._atomic(_FETCH_ADD, offset, add & _U64, 0, timeout)
 
     def compare_and_swap(self, compare: int, swap: int, *, offset: int = 0, timeout: Any = 60) -> Operation:
         """Puts `swap` into the word if it is `compare`; gives what was there."""
-        return self._atomic(_COMPARE_SWAP, offset, swap, compare, timeout)
+        return self._atomic(_COMPARE_SWAP, offset, _word(swap), _word(compare), timeout)
 
     def drop(self, *, timeout: Any = 60) -> Operation:
         """Takes the buffer away from everybody, from any holder, awaited or not. Good, too, when that was done before."""
@@ -433,7 +440,7 @@ class RDMAAction:
         handle = buffer._buffer.slice(0, _WORD) if kind in (_FETCH_ADD, _COMPARE_SWAP) else buffer._buffer
         if kind == _WRITE and memory.size > handle.size or kind != _WRITE and memory.size < handle.size:
             raise InvalidError(f"RDMAAction: local memory of {memory.size} bytes does not fit a buffer of {handle.size}")
-        self._ops.append((kind, data, handle, value & _U64, expected & _U64, buffer))
+        self._ops.append((kind, data, handle, value, expected, buffer))
         return self
 
     def read_remote(self, dst: Any, src: RDMABuffer) -> "RDMAAction":
@@ -446,11 +453,11 @@ class RDMAAction:
 
     def fetch_add(self, src: RDMABuffer, dst: Any, add: int) -> "RDMAAction":
         """Adds to the buffer's first 64-bit word; what was there goes into the 8 bytes of `dst`."""
-        return self._add(_FETCH_ADD, dst, src, add)
+        return self._add(_FETCH_ADD, dst, src, add & _U64)
 
     def compare_and_swap(self, src: RDMABuffer, dst: Any, compare: int, swap: int) -> "RDMAAction":
         """Puts `swap` there if the word is `compare`; what was there goes into the 8 bytes of `dst`."""
-        return self._add(_COMPARE_SWAP, dst, src, swap, compare)
+        return self._add(_COMPARE_SWAP, dst, src, _word(swap), _word(compare))
 
     def submit(self, *, timeout: Any = 60) -> Operation:
         """Runs all. `outcomes` of what it returns tells of each; one failure fails the whole."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import os
-import queue
 import threading
 import time
 from datetime import timedelta
@@ -20,6 +19,7 @@ import torch
 import torch.distributed as dist
 
 from . import World
+from ._torch_futures import future_of
 from .errors import Error, TimedOutError
 
 _OPS = ((dist.ReduceOp.SUM, "sum"), (dist.ReduceOp.AVG, "avg"), (dist.ReduceOp.PRODUCT, "prod"),
@@ -41,60 +41,16 @@ def _seconds(options: Any, otherwise: timedelta) -> float:
     return (given if given is not None and given > timedelta(0) else otherwise).total_seconds()
 
 
-class _Finisher:
-    """
-    One thread that completes futures, one after the other: of work that nobody waits for. A callback of a future may make
-    other futures, and wait for them: the next finisher completes those.
-    """
-
-    _here = threading.local()
-
-    def __init__(self) -> None:
-        self._due: queue.SimpleQueue[_Work] = queue.SimpleQueue()
-        self._next: Optional[_Finisher] = None
-        threading.Thread(target=self._run, name="hawser-futures", daemon=True).start()
-
-    @classmethod
-    def of_thread(cls) -> "Optional[_Finisher]":
-        """In a callback: who completes the futures that it makes."""
-        runs: Optional[_Finisher] = getattr(cls._here, "runs", None)
-        if runs is None:
-            return None
-        runs._next = runs._next or _Finisher()
-        return runs._next
-
-    def add(self, work: "_Work") -> None:
-        self._due.put(work)
-
-    def _run(self) -> None:
-        self._here.runs = self
-        while True:
-            work = self._due.get()
-            try:
-                work.wait()
-                work.future.set_result(work.outputs)
-            except BaseException as error:  # It belongs to whoever looks at the future.
-                work.future.set_exception(error)
-
-
-_finisher: Optional[_Finisher] = None
-_finisher_lock = threading.Lock()
-
-
 class _Work(dist._Work):  # type: ignore[misc, name-defined]
     """Requests, what is to be done once they are over, and the tensors that come out."""
 
     def __init__(self, requests: Sequence[Any], outputs: Any, finish: Optional[Callable[[], None]] = None) -> None:
         super().__init__()
         self._requests, self.outputs, self._finish = list(requests), outputs, finish
-        self._lock = threading.Lock()
+        self._lock, self._future_lock = threading.Lock(), threading.Lock()
         self._source: Optional[int] = None
         self._future: Any = None
         self._error: Optional[BaseException] = None
-
-    @property
-    def future(self) -> Any:
-        return self._future
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
         patience = timeout.total_seconds() if timeout > timedelta(0) else None
@@ -130,12 +86,8 @@ class _Work(dist._Work):  # type: ignore[misc, name-defined]
     _source_rank = source_rank
 
     def get_future(self) -> Any:
-        global _finisher
-        with _finisher_lock:
-            _finisher = _finisher or _Finisher()
-            if self._future is None:
-                self._future = torch.futures.Future()
-                (_Finisher.of_thread() or _finisher).add(self)
+        with self._future_lock:
+            self._future = self._future or future_of(self)
         return self._future
 
 
@@ -205,8 +157,14 @@ class HawserGroup(dist.ProcessGroup):
     def getGroupDesc(self) -> str:
         return self._group_desc
 
-    # torch asks a group for its backend of a device: this one is its own. That it has one it must not say (_device_types),
-    # or torch's flight recorder wants to be told by it.
+    # torch asks by this what a group can move, and so whether async_save and monitored_barrier may use it. While torch
+    # makes a group its flight recorder looks for groups to record, and fails on one that is made in Python: until it is
+    # made it has none.
+    @property
+    def _device_types(self) -> list[torch.device]:
+        return [torch.device("cpu")] if self in dist.distributed_c10d._world.pg_map else []
+
+    # torch asks a group for its backend of a device: this one is its own.
     def _get_backend(self, device: torch.device) -> "HawserGroup":
         if torch.device(device).type != "cpu":
             raise RuntimeError(f"hawser moves tensors of the CPU, not of {device}")

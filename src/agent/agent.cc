@@ -53,6 +53,16 @@ void release_taken(Core& core, const std::shared_ptr<PeerCore>& peer, std::size_
 
 HAWSER_NAMESPACE_BEGIN
 
+namespace {
+
+/// What calls of an agent without anything behind it answer: it was moved from.
+Status not_empty(const char* call, bool has_core) {
+  if (has_core) return {};
+  return Status(Code::kInvalid, std::string(call) + ": this agent is empty: it was moved to another variable");
+}
+
+}  // namespace
+
 Result<Agent> Agent::open(AgentOptions options) {
   std::vector<backend::Factory> factories = agent::all_backends(options.plugin_paths, base::Logger(options.log));
   Result<std::shared_ptr<agent::Core>> core = agent::Core::open(std::move(options), std::move(factories), {});
@@ -75,26 +85,36 @@ Agent::~Agent() {
   core_->shutdown.close_for_good(kPatience);
 }
 
-std::string_view Agent::name() const { return core_->options.name; }
+std::string_view Agent::name() const {
+  if (!core_) return {};
+  return core_->options.name;
+}
 Incarnation Agent::incarnation() const { return self().incarnation(); }
-Status Agent::close(Duration timeout) { return core_->shutdown.close(timeout); }
+Status Agent::close(Duration timeout) {
+  HAWSER_TRY(not_empty("Agent::close", core_ != nullptr));
+  return core_->shutdown.close(timeout);
+}
 
 Result<Region> Agent::add_region(const RegionOptions& options) {
+  HAWSER_TRY(not_empty("Agent::add_region", core_ != nullptr));
   std::vector<std::shared_ptr<agent::LocalRegion>> made;
   std::size_t wrong = 0;
   HAWSER_TRY(core_->region_maker.add(std::span(&options, 1), &made, &wrong));
   return Region(std::move(made.front()));
 }
 Result<Region> Agent::add_file(const FileOptions& options) {
+  HAWSER_TRY(not_empty("Agent::add_file", core_ != nullptr));
   HAWSER_TRY_ASSIGN(std::shared_ptr<agent::LocalRegion> made, core_->region_maker.add_file(options));
   return Region(std::move(made));
 }
 Result<Region> Agent::allocate(const AllocateOptions& options) {
+  HAWSER_TRY(not_empty("Agent::allocate", core_ != nullptr));
   HAWSER_TRY_ASSIGN(std::shared_ptr<agent::LocalRegion> made, core_->region_maker.allocate(options));
   return Region(std::move(made));
 }
 
 Result<std::string> Agent::card() const {
+  HAWSER_TRY(not_empty("Agent::card", core_ != nullptr));
   HAWSER_TRY(core_->not_forked("card"));
   return core_->own_card.full();
 }
@@ -103,16 +123,22 @@ std::string Agent::ticket() const {
   return agent::to_string(agent::AdmissionTicket{core_->identity.public_key, core_->identity.admission});
 }
 Result<std::string> Agent::partial_card(std::span<const std::uint32_t> regions) const {
+  HAWSER_TRY(not_empty("Agent::partial_card", core_ != nullptr));
   HAWSER_TRY(core_->not_forked("partial_card"));
   return core_->own_card.partial(regions);
 }
 Result<std::string> Agent::card_delta(std::uint64_t since_revision) const {
+  HAWSER_TRY(not_empty("Agent::card_delta", core_ != nullptr));
   HAWSER_TRY(core_->not_forked("card_delta"));
   return core_->own_card.since(since_revision);
 }
-std::uint64_t Agent::card_revision() const { return core_->own_card.revision(); }
+std::uint64_t Agent::card_revision() const {
+  if (!core_) return {};
+  return core_->own_card.revision();
+}
 
 Result<Peer> Agent::add_peer(std::span<const std::byte> card) {
+  HAWSER_TRY(not_empty("Agent::add_peer", core_ != nullptr));
   HAWSER_TRY(core_->usable("add_peer"));
   HAWSER_TRY_ASSIGN(wire::Card decoded, wire::decode_card(card));
   HAWSER_TRY_ASSIGN(std::shared_ptr<agent::PeerCore> peer, core_->card_intake.take_anew(std::move(decoded)));
@@ -124,18 +150,21 @@ Result<Peer> Agent::find_peer(std::string_view name, Duration timeout) {
 }
 
 Result<Peer> Agent::find_peer(std::string_view name, std::span<const std::string_view> regions, Duration timeout) {
+  HAWSER_TRY(not_empty("Agent::find_peer", core_ != nullptr));
   Result<std::shared_ptr<agent::PeerCore>> peer = core_->peer_finder.find(name, regions, core_->now() + timeout);
   if (!peer) return peer.error();
   return Peer(std::move(*peer));
 }
 
 std::vector<Peer> Agent::peers() const {
+  if (!core_) return {};
   std::vector<Peer> all;
   for (auto& peer : core_->peers()) all.emplace_back(std::move(peer));
   return all;
 }
 
 Status Agent::invalidate(const Peer& peer) {
+  HAWSER_TRY(not_empty("Agent::invalidate", core_ != nullptr));
   HAWSER_TRY(core_->not_forked("invalidate"));
   if (!peer.valid() || core_of(peer)->core.lock() != core_) {
     return Status(Code::kInvalid, "invalidate: the peer handle is empty or of another agent");
@@ -156,6 +185,7 @@ Status Agent::invalidate(const Peer& peer) {
 }
 
 Result<std::size_t> Agent::end(std::uint64_t label, const Status& status) {
+  HAWSER_TRY(not_empty("Agent::end", core_ != nullptr));
   if (Status unusable = core_->usable("Agent::end"); !unusable.ok()) return unusable;
   if (label == 0) return Status(Code::kInvalid, "Agent::end: label 0 is that of transfers without one");
   if (status.ok()) return Status(Code::kInvalid, "Agent::end: a transfer that is ended early cannot end well");
@@ -170,13 +200,23 @@ Result<std::size_t> Agent::end(std::uint64_t label, const Status& status) {
   return ended;
 }
 
-Peer Agent::self() const { return Peer(core_->peer_book.self()); }
+Peer Agent::self() const {
+  if (!core_) return {};
+  return Peer(core_->peer_book.self());
+}
 
-Status Agent::add_backend(const BackendSpec& spec) { return core_->backend_opener.add(spec); }
-std::vector<BackendReport> Agent::backends() const { return core_->reports(); }
+Status Agent::add_backend(const BackendSpec& spec) {
+  HAWSER_TRY(not_empty("Agent::add_backend", core_ != nullptr));
+  return core_->backend_opener.add(spec);
+}
+std::vector<BackendReport> Agent::backends() const {
+  if (!core_) return {};
+  return core_->reports();
+}
 bool Agent::has_backend(std::string_view name) const { return require_backend(name).ok(); }
 
 Status Agent::require_backend(std::string_view name) const {
+  HAWSER_TRY(not_empty("Agent::require_backend", core_ != nullptr));
   HAWSER_TRY(core_->not_forked("require_backend"));
   std::string known;
   for (const BackendReport& report : core_->reports()) {
@@ -198,6 +238,7 @@ std::optional<Notification> Agent::take_notification() {
 }
 
 std::size_t Agent::take_notifications(std::span<Notification> out) {
+  if (!core_) return {};
   if (core_->disowned()) return 0;
   const std::size_t taken = core_->inbox.take_notifications(out);
   for (std::size_t i = 0; i < taken; ++i) agent::release_taken(*core_, core_of(out[i].peer), out[i].text.size());
@@ -205,11 +246,13 @@ std::size_t Agent::take_notifications(std::span<Notification> out) {
 }
 
 std::optional<PeerEvent> Agent::take_event() {
+  if (!core_) return {};
   if (core_->disowned()) return std::nullopt;
   return core_->inbox.take_event();
 }
 
 Status Agent::open_channel(std::uint32_t channel, std::uint32_t credit, Priority priority) {
+  HAWSER_TRY(not_empty("Agent::open_channel", core_ != nullptr));
   if (Status status = core_->usable("open_channel"); !status.ok()) return status;
   constexpr std::uint32_t kCreditMax = 1u << 20;
   if (channel < wire::kUserChannelMin || credit == 0 || credit > kCreditMax) {
@@ -234,6 +277,7 @@ std::optional<Message> Agent::take_message(std::uint32_t channel) {
 }
 
 std::size_t Agent::take_messages(std::uint32_t channel, std::span<Message> out) {
+  if (!core_) return {};
   if (core_->disowned()) return 0;
   const std::size_t taken = core_->inbox.take_messages(channel, out);
   if (taken > 0) agent::release_taken(*core_, channel, out.first(taken));
@@ -241,6 +285,7 @@ std::size_t Agent::take_messages(std::uint32_t channel, std::span<Message> out) 
 }
 
 Result<CompletionQueue> Agent::make_queue(std::size_t capacity) {
+  HAWSER_TRY(not_empty("Agent::make_queue", core_ != nullptr));
   if (Status status = core_->usable("make_queue"); !status.ok()) return status;
   Result<std::shared_ptr<agent::QueueCore>> queue = agent::QueueCore::make(core_, capacity);
   if (!queue) return queue.error();
@@ -249,11 +294,13 @@ Result<CompletionQueue> Agent::make_queue(std::size_t capacity) {
 }
 
 std::size_t Agent::poll() {
+  if (!core_) return {};
   if (core_->disowned() || core_->is_closed()) return 0;
   return core_->lane.try_turn();
 }
 
 bool Agent::wait(Duration timeout) {
+  if (!core_) return false;
   if (!core_->usable("wait").ok()) return false;
   const std::uint64_t before = core_->inbox.arrivals();
   const std::uint64_t ended = core_->lane.ended();
@@ -265,20 +312,25 @@ bool Agent::wait(Duration timeout) {
 }
 
 int Agent::event_fd() const {
+  if (!core_) return -1;
   if (core_->disowned()) return -1;
   const Result<int> fd = core_->lane.event_fd();
   return fd ? *fd : -1;
 }
 
-AgentCounters Agent::counters() const { return core_->counters(); }
+AgentCounters Agent::counters() const {
+  if (!core_) return {};
+  return core_->counters();
+}
 
 const char* version() noexcept { return HAWSER_VERSION; }
 
-std::size_t CompletionQueue::poll(std::span<Completion> out) { return core_->poll(out); }
-int CompletionQueue::event_fd() const { return core_->event_fd(); }
-std::size_t CompletionQueue::capacity() const { return core_->capacity(); }
+std::size_t CompletionQueue::poll(std::span<Completion> out) { return core_ ? core_->poll(out) : 0; }
+int CompletionQueue::event_fd() const { return core_ ? core_->event_fd() : -1; }
+std::size_t CompletionQueue::capacity() const { return core_ ? core_->capacity() : 0; }
 
 std::size_t CompletionQueue::wait(std::span<Completion> out, Duration timeout) {
+  if (!core_) return 0;
   if (const std::size_t taken = core_->poll(out); taken > 0 || out.empty()) return taken;
   const auto core = core_->agent_core();
   if (!core || !core->usable("CompletionQueue::wait").ok()) return core_->poll(out);

@@ -108,6 +108,9 @@ class Core::Rest final : public BackendOpener::Host,
   void want(const std::shared_ptr<PeerCore>& peer) override HAWSER_REQUIRES(in_lane) {
     core_.engine.connector().want(core_.engine.sessions().of(peer), core_.now());
   }
+  void check_card(const std::shared_ptr<PeerCore>& peer) override HAWSER_REQUIRES(in_lane) {
+    core_.engine.exchange().check(core_.engine.sessions().of(peer));
+  }
   Result<std::string> resolve(std::string_view address, Instant deadline) override {
     return resolve_address(address, deadline);
   }
@@ -224,6 +227,7 @@ Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories, Ho
               .peers = host,
               .cards = host,
               .waiters = host,
+              .reports = backend_reports,
               .rng = base::Rng(seed_of(options))}),
       presence(*this),
       rest_(std::make_unique<Rest>(*this)),

@@ -324,6 +324,7 @@ Result<Driver> Driver::start(const DriverOptions& options) {
 
 Status Driver::attach(Agent& agent) {
   if (!core_of(agent)) return Status(Code::kInvalid, "Driver::attach: the agent is empty");
+  if (!impl_) return Status(Code::kInvalid, "Driver::attach: this driver is empty: it was moved to another variable");
   HAWSER_TRY(impl_->not_forked("Driver::attach"));
   HAWSER_TRY(core_of(agent)->usable("Driver::attach"));
   if (core_of(agent)->lane.driven()) {
@@ -336,6 +337,7 @@ Status Driver::attach(Agent& agent) {
 
 Status Driver::detach(Agent& agent) {
   if (!core_of(agent)) return Status(Code::kInvalid, "Driver::detach: the agent is empty");
+  if (!impl_) return Status(Code::kInvalid, "Driver::detach: this driver is empty: it was moved to another variable");
   HAWSER_TRY(impl_->not_forked("Driver::detach"));
   for (const auto& worker : impl_->workers) {
     if (worker->detach(*core_of(agent))) return {};

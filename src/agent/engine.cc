@@ -16,7 +16,7 @@ Engine::Engine(const Uses& uses)
       services_(channels_),
       sessions_({.share = uses.options.limits.notification_bytes}, uses.inbox, rng_, services_, channels_),
       path_log_(uses.log, uses.options.name),
-      reach_(ports_),
+      reach_(ports_, uses.reports),
       opener_(ports_, paths_, reach_),
       fences_({.ports = ports_,
                .reach = reach_,

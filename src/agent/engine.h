@@ -68,6 +68,7 @@ class Engine final : private PortListener, private SessionListener {
     PeerRegister& peers;
     Cards& cards;
     Waiters& waiters;
+    const BackendReports& reports;
     base::Rng rng;
   };
   explicit Engine(const Uses& uses);

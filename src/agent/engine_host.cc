@@ -62,9 +62,10 @@ Result<LoadedCard> EngineHost::load(std::span<const std::byte> bytes, const Peer
   if (card->incarnation != owner.incarnation) {
     return Status(Code::kCorrupt, "the peer sent a card that is not its own");
   }
+  const std::uint64_t base = card->base_revision;
   Result<CardIntake::Loaded> loaded = core_.card_intake.load(*std::move(card));
   if (!loaded) return loaded.error();
-  return LoadedCard{.peer = std::move(loaded->peer), .change = std::move(loaded->change)};
+  return LoadedCard{.peer = std::move(loaded->peer), .change = std::move(loaded->change), .base = base};
 }
 
 void EngineHost::renew(OpenBackend& backend) { core_.renew_extras(backend); }

@@ -73,6 +73,14 @@ RangeTable make_block_table(std::shared_ptr<const RemoteRegion> region, std::uin
 
 HAWSER_NAMESPACE_BEGIN
 
+namespace {
+
+Status without_region(std::string_view call) {
+  return Status(Code::kInvalid, "Region::" + std::string(call) + ": this handle is empty");
+}
+
+}  // namespace
+
 std::string to_string(Device device) {
   switch (device.kind) {
     case DeviceKind::kHost:
@@ -135,17 +143,17 @@ Region::~Region() {
   if (core_) core_->core->region_closer.drop(core_);
 }
 
-std::string_view Region::name() const { return core_->entry->name; }
+std::string_view Region::name() const { return core_ ? std::string_view(core_->entry->name) : std::string_view(); }
 std::span<std::byte> Region::bytes() const {
-  if (core_->entry->base == nullptr) return {};  // A file's.
+  if (!core_ || core_->entry->base == nullptr) return {};  // A file's.
   return {core_->entry->base, static_cast<std::size_t>(core_->entry->size)};
 }
-std::uint64_t Region::size() const { return core_->entry->size; }
-Rights Region::rights() const { return core_->entry->rights; }
-Device Region::device() const { return core_->entry->device; }
-std::uint32_t Region::index() const { return core_->entry->index; }
-bool Region::listed() const { return core_->entry->listed; }
-bool Region::huge_pages() const { return core_->huge_pages; }
+std::uint64_t Region::size() const { return core_ ? core_->entry->size : 0; }
+Rights Region::rights() const { return core_ ? core_->entry->rights : Rights::kNone; }
+Device Region::device() const { return core_ ? core_->entry->device : Device(); }
+std::uint32_t Region::index() const { return core_ ? core_->entry->index : 0; }
+bool Region::listed() const { return core_ && core_->entry->listed; }
+bool Region::huge_pages() const { return core_ && core_->huge_pages; }
 
 Status Region::mappable() const {
   if (!core_) return Status(Code::kInvalid, "an empty region: it was never made");
@@ -157,11 +165,15 @@ Status Region::mappable() const {
 LocalRange Region::range(std::uint64_t offset, std::uint64_t size) const {
   return {.region = core_, .offset = offset, .size = size};
 }
-RangeTable Region::table(std::uint64_t block_bytes) const { return agent::make_block_table(core_, block_bytes); }
-RangeTable Region::table(std::span<const StridedRange> ranges) const { return agent::make_table(core_, ranges); }
+RangeTable Region::table(std::uint64_t block_bytes) const {
+  return core_ ? agent::make_block_table(core_, block_bytes) : agent::failed_table(without_region("table"));
+}
+RangeTable Region::table(std::span<const StridedRange> ranges) const {
+  return core_ ? agent::make_table(core_, ranges) : agent::failed_table(without_region("table"));
+}
 
 Status Region::close(Duration timeout) {
-  if (!core_) return Status(Code::kInvalid, "Region::close: this handle is empty");
+  if (!core_) return without_region("close");
   if (core_->core->disowned()) return core_->core->usable("Region::close");
   return core_->core->region_closer.close(std::span(&core_, 1), timeout);
 }

@@ -132,6 +132,8 @@ struct PeerCore {
   std::atomic<bool> is_pinched{false};
   /// Its greeting is here: what it lets us send is known.
   std::atomic<bool> is_greeted{false};
+  /// Counts the answers of CardExchange::check.
+  std::atomic<std::uint8_t> card_checks{0};
   Released released;
   /// Places in its inbox. Shared, for submit takes them also where it leaves the rest to the lane's holder.
   NotifyCredit notify_out;

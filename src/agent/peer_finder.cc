@@ -18,6 +18,8 @@ namespace {
 constexpr Duration kLookAgain = std::chrono::milliseconds(10);
 /// Between two looks into a directory for the regions of a peer.
 constexpr Duration kLookForRegions = std::chrono::milliseconds(20);
+/// For the answer to a check of a card: a peer that nobody turns gives none.
+constexpr Duration kCheckPatience = std::chrono::milliseconds(250);
 
 std::string names_of(const Peer& peer) {
   constexpr std::size_t kNamesShown = 8;
@@ -91,16 +93,37 @@ PeerFinder::Found PeerFinder::find_once(std::string_view name, Instant deadline)
       .with_advice("open the agent with a directory, load the peer's card, or name it as name@host:port");
 }
 
+void PeerFinder::check_card(const std::shared_ptr<PeerCore>& peer, Instant deadline) {
+  const Instant until = std::min(deadline, its_.clock.now() + kCheckPatience);
+  if (until <= its_.clock.now()) return;
+  const std::uint8_t before = peer->card_checks.load(std::memory_order_acquire);
+  its_.lane.lock();
+  its_.host.check_card(peer);
+  its_.lane.unlock();
+  its_.lane.wake();
+  const auto is_over = [&] {
+    return peer->card_checks.load(std::memory_order_acquire) != before ||
+           peer->state.load(std::memory_order_acquire) != PeerState::kUp;
+  };
+  its_.lane.wait_until(is_over, until);
+}
+
 Status PeerFinder::await_regions(const std::shared_ptr<PeerCore>& peer, Names regions, Instant deadline) {
   const Peer handle(peer);
   const auto state = [&] { return peer->state.load(std::memory_order_acquire); };
   const bool may_look = its_.directory.has_directory() && !peer->is_self;
   Status last;
+  bool is_checked = false;
   for (;;) {
     HAWSER_TRY(its_.life.usable("await_regions"));
     const std::uint64_t known = known_revision(*peer);
     const std::string missing = missing_of(handle, regions);
-    if (missing.empty()) return {};
+    if (missing.empty() && (is_checked || state() != PeerState::kUp || peer->is_self)) return {};
+    if (missing.empty()) {
+      check_card(peer, deadline);
+      is_checked = true;
+      continue;
+    }
     if (state() == PeerState::kDown) return down_status(*peer);
     if (its_.clock.now() >= deadline) {
       return Status(Code::kNotFound, "peer '" + peer->name + "' has no region " + missing + " yet")

@@ -25,6 +25,8 @@ class PeerFinder {
    public:
     /// Opens a session with the peer where there is none.
     virtual void want(const std::shared_ptr<PeerCore>& peer) HAWSER_REQUIRES(in_lane) = 0;
+    /// See CardExchange::check.
+    virtual void check_card(const std::shared_ptr<PeerCore>& peer) HAWSER_REQUIRES(in_lane) = 0;
 
    protected:
     ~Host() = default;
@@ -52,6 +54,9 @@ class PeerFinder {
   Status await_regions(const std::shared_ptr<PeerCore>& peer, Names regions, Instant deadline) HAWSER_EXCLUDES(in_lane);
 
  private:
+  /// What is known of a peer with a session may be older than what the caller heard of otherwise: that the peer closed
+  /// a region, say, and has another one of that name. Waits for its card, for a moment.
+  void check_card(const std::shared_ptr<PeerCore>& peer, Instant deadline) HAWSER_EXCLUDES(in_lane);
   Found find_once(std::string_view name, Instant deadline);
   /// Of several incarnations of the name, that which lives for all that is known. Null: none is known.
   std::shared_ptr<PeerCore> best_known(std::string_view name) const;

@@ -40,6 +40,7 @@ class PeerFinderTest : public testing::Test, public CardIntake::Host, public Pee
   void on_card_loaded(PeerCore&, const CardStore::Change&) override {}
   void forget(const PeerCore& peer) override { peers_.forget(peer); }
   void want(const std::shared_ptr<PeerCore>&) override { ++wanted_; }
+  void check_card(const std::shared_ptr<PeerCore>&) override { ++checked_; }
 
   static wire::Card make_card(std::uint64_t incarnation, std::uint64_t revision, std::string_view region = "") {
     wire::Card card;
@@ -78,7 +79,7 @@ class PeerFinderTest : public testing::Test, public CardIntake::Host, public Pee
   DirectoryFinder directory_{
       {.lane = lane_, .clock = lane_.clock, .options = options_, .life = life_, .peers = peers_, .intake = intake_}};
   AddressFinder addresses_{lane_, lane_.clock, strangers_};
-  int wanted_ = 0;
+  int wanted_ = 0, checked_ = 0;
   PeerFinder finder_{{.lane = lane_,
                       .clock = lane_.clock,
                       .agent = name_,
@@ -142,6 +143,31 @@ TEST_F(PeerFinderTest, WaitsForRegionsAndOpensASessionThatTellsOfThem) {
   EXPECT_EQ(*find(kv_), peer);
   EXPECT_GT(wanted_, 0);
   EXPECT_LT(lane_.waits, 30);
+}
+
+// The peer closed the region and has another one of that name: the caller heard of it before the card came.
+TEST_F(PeerFinderTest, WhatIsKnownOfAPeerInSessionIsCheckedOnce) {
+  const auto peer = know(make_card(7, 2, "kv"));
+  EXPECT_TRUE(finder_.await_regions(peer, kv_, lane_.clock.now() + milliseconds(100)).ok());
+  EXPECT_EQ(checked_, 0) << "there is no session that could ask";
+  peer->state = PeerState::kUp;
+  lane_.meanwhile = [&] {
+    if (lane_.waits != 3) return;
+    know(make_card(7, 3));
+    peer->card_checks.fetch_add(1);
+  };
+  EXPECT_EQ(finder_.await_regions(peer, kv_, lane_.clock.now() + milliseconds(100)).code(), Code::kNotFound);
+  EXPECT_EQ(checked_, 1);
+  EXPECT_TRUE(finder_.await_regions(know(make_card(7, 4, "kv")), kv_, lane_.clock.now()).ok()) << "no time to ask";
+  EXPECT_EQ(checked_, 1);
+}
+
+TEST_F(PeerFinderTest, APeerThatDoesNotAnswerIsTakenAtItsWord) {
+  const auto peer = know(make_card(7, 2, "kv"));
+  peer->state = PeerState::kUp;
+  const Instant begin = lane_.clock.now();
+  EXPECT_TRUE(finder_.await_regions(peer, kv_, begin + std::chrono::seconds(5)).ok());
+  EXPECT_LT(lane_.clock.now() - begin, std::chrono::seconds(1));
 }
 
 TEST_F(PeerFinderTest, RegionsThatDoNotComeAreNamed) {

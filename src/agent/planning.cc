@@ -144,6 +144,7 @@ Result<Plan> finish_pieces(std::string_view call, std::shared_ptr<PlanCore> plan
 
 Result<std::shared_ptr<PlanCore>> begin(std::string_view call, const std::shared_ptr<Core>& core, const Peer& peer,
                                         Operation operation) {
+  if (!core) return bad_plan(call, "this agent is empty: it was moved to another variable");
   if (Status status = core->usable(call); !status.ok()) return status;
   if (!peer.valid()) {
     return bad_plan(call, "the peer handle is empty").with_advice("use what add_peer, find_peer or self gave");

@@ -190,10 +190,10 @@ bool done_at_once(Core& core, PlanCore& plan, const std::optional<std::string_vi
 
 HAWSER_NAMESPACE_BEGIN
 
-Operation Plan::operation() const { return core_->operation; }
-std::uint64_t Plan::bytes() const { return core_->pieces.bytes; }
-std::uint64_t Plan::range_count() const { return core_->pieces.pair_count; }
-std::uint64_t Plan::piece_count() const { return core_->pieces.all.size(); }
+Operation Plan::operation() const { return core_ ? core_->operation : Operation::kWrite; }
+std::uint64_t Plan::bytes() const { return core_ ? core_->pieces.bytes : 0; }
+std::uint64_t Plan::range_count() const { return core_ ? core_->pieces.pair_count : 0; }
+std::uint64_t Plan::piece_count() const { return core_ ? core_->pieces.all.size() : 0; }
 
 Result<Transfer> Plan::submit(const SubmitOptions& options) const {
   if (!core_) return agent::bad_submit("this plan is empty: it was never made");

@@ -65,7 +65,7 @@ std::string advice_of(std::span<const Attempt> attempts) {
 }
 
 Status named(const Attempt& attempt) {
-  return Status(attempt.why.code(), std::string(attempt.backend) + ": " + std::string(attempt.why.message()))
+  return Status(attempt.why.code(), attempt.backend + ": " + std::string(attempt.why.message()))
       .because(attempt.why.cause());
 }
 
@@ -84,9 +84,9 @@ Verdict judge_attempts(std::string_view peer, std::span<const Attempt> attempts)
   const Weight weight = heaviest == attempts.end() ? Weight::kNowhere : weight_of(*heaviest);
   Status cause;
   if (weight == Weight::kNowhere) {
+    const std::string advice = advice_of(attempts);
     cause = Status(Code::kUnsupported, "no backend of this agent leads to '" + std::string(peer) + "' from here")
-                .with_advice(attempts.empty() ? "open a backend that both agents have, tcp works everywhere"
-                                              : advice_of(attempts));
+                .with_advice(advice.empty() ? "open a backend that both agents have, tcp works everywhere" : advice);
   } else {
     cause = heaviest->why;
   }

@@ -19,10 +19,11 @@ namespace hawser::agent {
 
 /// What one backend's last attempt came to, or why there was none.
 struct Attempt {
-  std::string_view backend;
-  Status why;                  ///< Not good.
-  bool leads_nowhere = false;  ///< The backend was not tried: it says that it does not lead to the peer.
-  bool refused = false;        ///< See backend::PortEvent::refused.
+  std::string backend;
+  Status why;  ///< Not good.
+  bool leads_nowhere =
+      false;             ///< The backend was not tried: it says that it does not lead to the peer, or did not open.
+  bool refused = false;  ///< See backend::PortEvent::refused.
 };
 
 struct Verdict {

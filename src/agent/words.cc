@@ -46,6 +46,7 @@ Status wait_for_word(LaneAccess& lane, LocalRegion& region, std::uint64_t offset
 HAWSER_NAMESPACE_BEGIN
 
 Result<std::uint64_t> Agent::read_signal(const LocalRange& word) const {
+  if (!core_) return Status(Code::kInvalid, "Agent::read_signal: this agent is empty");
   HAWSER_TRY(core_->not_forked("read_signal"));
   const bool fits =
       word.region && word.size == sizeof(std::uint64_t) && agent::is_word_at(*word.region->entry, word.offset);
@@ -60,6 +61,7 @@ Result<std::uint64_t> Agent::read_signal(const LocalRange& word) const {
 }
 
 Status Agent::wait_signal(const LocalRange& word, std::uint64_t at_least, Duration timeout) {
+  if (!core_) return Status(Code::kInvalid, "Agent::wait_signal: this agent is empty");
   if (Status status = core_->usable("wait_signal"); !status.ok()) return status;
   const Result<std::uint64_t> first = read_signal(word);
   if (!first) return first.error();

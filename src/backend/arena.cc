@@ -13,6 +13,7 @@
 #include "base/control_group.h"
 #include "base/file_limit.h"
 #include "base/format.h"
+#include "base/host_memory.h"
 #include "base/try.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
@@ -89,7 +90,10 @@ Result<Made> make(std::size_t size, Rights rights, unsigned flags, std::size_t p
   size = (size + page - 1) / page * page;
   HAWSER_TRY(base::check_file_limit("an arena (a memory file)", size));
   // The kernel would kill the process while it takes the pages. Reserved huge pages are counted elsewhere.
-  if (size >= kLargeArena && (flags & MFD_HUGETLB) == 0) HAWSER_TRY(base::check_group_memory("an arena", size));
+  if (size >= kLargeArena && (flags & MFD_HUGETLB) == 0) {
+    HAWSER_TRY(base::check_group_memory("an arena", size));
+    HAWSER_TRY(base::check_host_memory("an arena", size));
+  }
   Made made{make_memory_file("hawser-arena", flags), nullptr, size};
   if (!made.fd) return failure("making an arena", size, errno);
   if (::ftruncate(made.fd.get(), static_cast<off_t>(size)) != 0) {

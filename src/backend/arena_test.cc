@@ -15,6 +15,8 @@
 #include <string>
 #include <utility>
 
+#include "base/host_memory.h"
+
 namespace hawser::backend {
 namespace {
 
@@ -121,6 +123,14 @@ TEST(TrialsArena, MoreThanTheContainerHasIsRefusedByName) {
   if (group.empty()) GTEST_SKIP() << "no control group may be made here";
   ::rmdir(group.c_str());
   EXPECT_EQ(code, 0) << "1: what fits was refused, 2: not kBusy, 3: the limit is not named, 1009: it was killed";
+}
+
+// The kernel would end this process, or others, while it takes the pages.
+TEST(TrialsArena, MoreThanTheHostHasIsRefusedByName) {
+  if (!base::host_memory_left()) GTEST_SKIP() << "/proc/meminfo does not tell what is left";
+  const Status status = Arena::create(std::size_t{1} << 46, Rights::kReadWrite, HugePages::kOff).error();
+  EXPECT_EQ(status.code(), Code::kBusy);
+  EXPECT_NE(status.to_string().find("the host has"), std::string::npos) << status.to_string();
 }
 
 TEST(TrialsArena, MoreThanTheProcessesFileLimitIsRefusedByName) {

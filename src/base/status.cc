@@ -6,6 +6,7 @@
 #include <hawser/status.h>
 
 #include "base/format.h"
+#include "base/secret_text.h"
 #include "base/shown.h"
 
 HAWSER_NAMESPACE_BEGIN
@@ -84,7 +85,7 @@ std::string_view to_string(BufferState state) { return name_of(state, kBufferNam
 Status::Status(Code code, std::string message) {
   auto* detail = new Detail;
   detail->code = sanitized(code);
-  detail->message = std::move(message);
+  detail->message = base::without_tickets(std::move(message));
   detail_ = detail;
 }
 
@@ -142,7 +143,7 @@ Status Status::with_device(std::string_view device) const {
   return edited([&](Detail& detail) { detail.device = device; });
 }
 Status Status::with_advice(std::string_view advice) const {
-  return edited([&](Detail& detail) { detail.advice = advice; });
+  return edited([&](Detail& detail) { detail.advice = base::without_tickets(std::string(advice)); });
 }
 Status Status::with_progress(std::uint64_t bytes_done, Duration elapsed) const {
   return edited([&](Detail& detail) {

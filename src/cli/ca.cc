@@ -16,6 +16,7 @@
 #include "cli/status_exit.h"
 #include "cli/table.h"
 #include "identity/authority.h"
+#include "identity/files.h"
 #include "identity/revocation_key.h"
 #include "identity/unix_time.h"
 
@@ -93,13 +94,14 @@ Status init(const CaArguments& a) {
 }
 
 Status issue(const CaArguments& a) {
+  const std::string out = a.out.empty() ? a.name : a.out;
+  HAWSER_TRY(identity::check_private_folder(out));  // Before a certificate is issued that then lies nowhere.
   HAWSER_TRY_ASSIGN(identity::Authority authority, identity::Authority::open(a.folder));
   HAWSER_TRY_ASSIGN(const identity::Issued issued, authority.issue({.name = a.name,
                                                                     .dns = a.sans,
                                                                     .begins = identity::unix_seconds() - kClocksDiffer,
                                                                     .ends = end_of(a, kCertificateLasts),
                                                                     .key = key_kind_of(a.key)}));
-  const std::string out = a.out.empty() ? a.name : a.out;
   HAWSER_TRY(issued.write(out));
   if (a.common.json) {
     Json json = begin_json(a);

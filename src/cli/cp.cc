@@ -66,6 +66,11 @@ std::string joined(const std::string& folder, const std::string& name) {
   return folder.empty() || folder.ends_with('/') ? folder + name : folder + "/" + name;
 }
 
+Status no_folder(const std::string& path) {
+  return Status(Code::kInvalid, fmt::format("'{}' is no folder", base::shown(path)))
+      .with_advice("name the file without '/.'");
+}
+
 class Copy {
  public:
   Copy(const CpArguments& a, std::vector<FilePlace> sources, FilePlace target)
@@ -93,7 +98,7 @@ class Copy {
 };
 
 Result<bool> Copy::target_is_folder() {
-  if (target_.path.empty() || target_.path.ends_with('/')) return true;
+  if (name_in(target_.path).empty() || target_.path.ends_with('/')) return true;  // "", "." and "a/.", too.
   if (!up_) {
     std::error_code error;
     const bool is_folder = fs::is_directory(target_.path, error);
@@ -109,6 +114,7 @@ Status Copy::plan_down(const FilePlace& source, bool into_folder) {
   HAWSER_TRY_ASSIGN(const Json facts, copier_->stat(source.path));
   const std::string to = into_folder ? joined(target_.path, name_in(source.path)) : target_.path;
   if (!facts.value("folder", false)) {
+    if (name_in(source.path).empty()) return no_folder(source.path);
     errands_.push_back({source.path, to, facts.value("size", std::uint64_t{0})});
     return {};
   }
@@ -118,7 +124,7 @@ Status Copy::plan_down(const FilePlace& source, bool into_folder) {
   }
   HAWSER_TRY_ASSIGN(const std::vector<RemoteFile> files, copier_->list(source.path));
   for (const RemoteFile& file : files) {
-    HAWSER_TRY(parts_of(file.path).error());  // The server's word may not lead out of the target either.
+    HAWSER_TRY(check_listed_path(file.path));  // The server's word may not lead out of the target either.
     errands_.push_back({joined(source.path, file.path), joined(to, file.path), file.size});
   }
   return {};
@@ -126,10 +132,10 @@ Status Copy::plan_down(const FilePlace& source, bool into_folder) {
 
 Status Copy::plan_up(const FilePlace& source, bool into_folder) {
   const std::string to = into_folder ? joined(target_.path, name_in(source.path)) : target_.path;
-  std::error_code error;
-  if (!fs::is_directory(source.path, error)) {
-    errands_.push_back({source.path, to, fs::file_size(source.path, error)});
-    if (error) return Status(Code::kNotFound, fmt::format("'{}': {}", base::shown(source.path), error.message()));
+  HAWSER_TRY_ASSIGN(const FileFacts facts, facts_at(source.path));
+  if (!facts.is_folder) {
+    if (!facts.is_file) return not_copied(source.path, facts.kind);
+    errands_.push_back({source.path, to, facts.size});
     return {};
   }
   if (!a_.recursive) {

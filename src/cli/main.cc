@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/secret_text.h"
 #include "cli/command.h"
 #include "cli/json_out.h"
 #include "cli/status_exit.h"
@@ -41,7 +42,8 @@ class Formatter : public CLI::Formatter {
 
 /// On stderr, and as an object on stdout where the call has --json in it.
 int tell_wrong_usage(const CLI::App& app, const std::vector<std::string>& arguments, const CLI::ParseError& error) {
-  const auto [command, text] = explain_usage(app, arguments, error);
+  const auto [command, its_text] = explain_usage(app, arguments, error);
+  const std::string text = base::without_tickets(its_text);
   fmt::print(stderr, "hawser{}{}: {}\n", command.empty() ? "" : " ", command, text);
   const auto dashes = std::ranges::find(arguments, "--");  // Behind them all is another program's.
   if (std::find(arguments.begin(), dashes, "--json") != dashes) {
@@ -77,12 +79,17 @@ int run(int argc, char** argv) {
   add_explain(shell);
   add_metrics_command(shell);
   add_ca(shell);
+  const std::vector<std::string> all(argv + std::min(argc, 1), argv + argc);
+  const std::vector<std::string> taken(argv + std::min(argc, 1), argv + take_behind_dashes(argc, argv, shell));
+  std::vector<std::string> last_first(taken.rbegin(), taken.rend());  // As the parser wants them.
+  // Everybody on this host reads them, in `ps` and /proc.
+  std::for_each(argv, argv + argc, base::overwrite_tickets);
   try {
-    app.parse(take_behind_dashes(argc, argv, shell), argv);
+    app.parse(std::move(last_first));
   } catch (const CLI::Success& asked) {  // For help, or the version.
     return app.exit(asked) == 0 ? kExitOk : kExitUsage;
   } catch (const CLI::ParseError& error) {
-    return tell_wrong_usage(app, {argv + std::min(argc, 1), argv + argc}, error);
+    return tell_wrong_usage(app, all, error);
   }
   return shell.exit_code;
 }

@@ -4,10 +4,14 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -68,6 +72,24 @@ TEST_F(FileDirectoryTest, MakesItsFolderForThisUserOnly) {
   put("k", "v");
   ASSERT_EQ(stat(file("k").c_str(), &found), 0);
   EXPECT_EQ(found.st_mode & 0777, 0600u);
+}
+
+// As everywhere: it may have room later.
+TEST_F(FileDirectoryTest, AFullFileSystemIsBusy) {
+  if (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      ::mount("none", folder().c_str(), "tmpfs", 0, "size=64k,mode=700") != 0) {
+    GTEST_SKIP() << "no right to mount a small file system: " << std::strerror(errno);
+  }
+  ASSERT_TRUE(put("kept", "old").status.ok());
+  Status status;
+  for (int i = 0; i < 30 && status.ok(); ++i) status = put(std::to_string(i), std::string(4096, 'x')).status;
+  EXPECT_EQ(status.code(), Code::kBusy) << status.to_string();
+  EXPECT_NE(status.advice().find("free space"), std::string::npos) << status.to_string();
+  EXPECT_EQ(put("kept", "new").status.code(), Code::kBusy);
+  EXPECT_EQ(await(directory_->get("kept")).entries.front().value, "old");
+  EXPECT_TRUE(await(directory_->erase("0", {})).status.ok());
+  EXPECT_TRUE(put("kept", "new").status.ok());
+  ::umount2(folder().c_str(), MNT_DETACH);
 }
 
 TEST_F(FileDirectoryTest, AFolderThatCannotBeSaysWhy) {

@@ -86,11 +86,16 @@ std::optional<std::string> FolderScan::next() {
 Status Folder::failed(std::string_view what, std::string_view name, int error) const {
   const bool denied = error == EACCES || error == EPERM || error == EROFS;
   const std::string where = name.empty() ? path_ : path_ + "/" + std::string(name);
-  return base::errno_status(denied ? Code::kDenied : Code::kFailed, base::format("directory: {} {}", what, where),
-                            error)
-      .with_advice(base::format("give a folder that user {} may write, on a file system with room: "
-                                "mkdir -p -m 700 FOLDER",
-                                geteuid()));
+  const bool is_full = error == ENOSPC || error == EDQUOT;
+  const Status status = base::errno_status(denied    ? Code::kDenied
+                                           : is_full ? Code::kBusy
+                                                     : Code::kFailed,
+                                           base::format("directory: {} {}", what, where), error);
+  if (is_full) return status.with_advice("free space there, or give a folder on another file system");
+  return status.with_advice(
+      base::format("give a folder that user {} may write, on a file system with room: "
+                   "mkdir -p -m 700 FOLDER",
+                   geteuid()));
 }
 
 Result<Folder> Folder::open(std::string path, bool sync) {

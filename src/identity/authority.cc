@@ -131,11 +131,12 @@ std::vector<unsigned char> big_endian(std::uint64_t number) {
   return bytes;
 }
 
-/// With the folders above it. A folder that is there keeps its mode: it may be anybody's, such as /tmp.
+/// With the folders above it. A folder that is there keeps its mode: it may be anybody's, such as /tmp. kDenied where
+/// others may replace what lies in it.
 Status make_private_folder(const std::string& path) {
   std::error_code error;
   const std::filesystem::path whole(path);
-  if (std::filesystem::is_directory(whole, error)) return {};
+  if (std::filesystem::is_directory(whole, error)) return check_private_folder(path);
   error.clear();  // It is not there.
   if (whole.has_parent_path()) std::filesystem::create_directories(whole.parent_path(), error);
   if (error) return base::errno_status("making the folder " + whole.parent_path().string(), error.value());
@@ -210,6 +211,7 @@ Status Authority::load() {
   domain_ = domain_of(library_, certificate_.get());
   if (domain_.empty()) return Status(Code::kInvalid, folder_ + "/ca.crt names no domain");
   ends_ = library_.x509_crt_get_expiration_time(certificate_.get());
+  HAWSER_TRY(check_private_folder(folder_));
   HAWSER_TRY(check_private(folder_ + "/ca.key"));
   HAWSER_TRY_ASSIGN(const std::string key, read_text(folder_ + "/ca.key"));
   HAWSER_TRY_ASSIGN(key_, make_owned(library_, library_.x509_privkey_init, library_.x509_privkey_deinit));
@@ -307,6 +309,7 @@ Result<std::size_t> Authority::revoke(std::string_view name_or_serial, std::int6
 Result<std::string> Authority::revoked() const { return read_text(folder_ + "/ca.crl"); }
 
 Status Authority::copy_revoked(const std::string& folder) const {
+  HAWSER_TRY(check_private_folder(folder));
   HAWSER_TRY_ASSIGN(const std::string pem, revoked());
   return write_whole_file(folder + "/ca.crl", pem, kPublic);
 }

@@ -58,6 +58,28 @@ TEST(Authority, AFolderThatIsThereKeepsItsMode) {
   EXPECT_EQ(authority.issue("store").write(shared + "/tls.key/below").code(), Code::kInvalid);
 }
 
+// Who may write the folder can put another key there, or another authority for its agents to trust.
+TEST(Authority, AFolderThatOthersMayWriteIsRefused) {
+  TestAuthority authority;
+  base::TestFolder folder;
+  const std::string shared = folder.path("shared");
+  ASSERT_EQ(::mkdir(shared.c_str(), 0755), 0);
+  const Issued issued = authority.issue("store");
+  for (const mode_t mode : {0777u, 0770u, 0702u}) {
+    ASSERT_EQ(::chmod(shared.c_str(), mode), 0);
+    ASSERT_EQ(::chmod(authority.folder().c_str(), mode), 0);
+    EXPECT_EQ(Authority::open(authority.folder()).error().code(), Code::kDenied);
+    ASSERT_EQ(::chmod(authority.folder().c_str(), 0700), 0);
+    for (const Status& status :
+         {issued.write(shared), authority.get().copy_revoked(shared),
+          Authority::init(shared, "example.org", unix_seconds(), unix_seconds() + 100).error()}) {
+      EXPECT_EQ(status.code(), Code::kDenied) << mode;
+      EXPECT_EQ(status.advice(), "chmod go-w " + shared);
+    }
+    EXPECT_TRUE(std::filesystem::is_empty(shared));
+  }
+}
+
 // `hawser ca init` makes "hawser-ca" where it is called.
 TEST(Authority, AFolderWithoutAPathIsMadeWhereTheProcessIs) {
   base::TestFolder folder;

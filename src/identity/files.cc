@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "base/format.h"
+#include "base/shown.h"
 #include "base/try.h"
 #include "identity/whole_file.h"
 
@@ -78,6 +79,17 @@ Status check_private(const std::string& path) {
                                             "owner may write it (mode {:o})",
                                             path, facts.st_mode & 07777))
       .with_advice("chmod 600 " + path + "   (in a Kubernetes volume: defaultMode 0440 with fsGroup)");
+}
+
+Status check_private_folder(const std::string& path) {
+  struct stat facts = {};
+  if (::stat(path.c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode)) return {};
+  if ((facts.st_mode & (S_IWGRP | S_IWOTH)) == 0 || (facts.st_mode & S_ISVTX) != 0) return {};
+  return Status(Code::kDenied,
+                base::format("{}: others than its owner may write this folder (mode {:o}), and so replace "
+                             "keys and what is trusted in it",
+                             base::shown(path), facts.st_mode & 07777))
+      .with_advice("chmod go-w " + path);
 }
 
 IdentityFiles::IdentityFiles(const std::string& folder) {

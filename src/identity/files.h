@@ -41,6 +41,9 @@ struct IdentityPaths {
 /// Of a file with a key, an agent's or an authority's. Error: kDenied: others than its owner and that one's group may
 /// read it, or others than its owner may write it.
 Status check_private(const std::string& path);
+/// Of a folder with a key or with what is trusted. kDenied: others than its owner may put other files in their places.
+/// A folder with the sticky bit, as /tmp has it, is not such a one. One that is not there is none either.
+Status check_private_folder(const std::string& path);
 
 class IdentityFiles {
  public:

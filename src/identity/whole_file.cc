@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "base/fd.h"
+#include "base/file_kind.h"
 #include "base/format.h"
 #include "base/try.h"
 
@@ -27,6 +28,7 @@ Status write_all(int fd, std::string_view text, const std::string& path) {
 }  // namespace
 
 Status write_whole_file(const std::string& path, std::string_view text, std::optional<mode_t> mode) {
+  HAWSER_TRY(base::check_file_place(AT_FDCWD, path, path));
   const std::string part = base::format("{}.part-{}", path, ::getpid());
   const base::Fd fd(::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode.value_or(0666)));
   if (!fd) return base::errno_status("writing " + part, errno);

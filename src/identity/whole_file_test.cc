@@ -36,6 +36,16 @@ TEST(WholeFile, WithoutAModeTheUmaskCounts) {
   EXPECT_EQ(facts.st_mode & 07777, 0640u);
 }
 
+// `--output /dev/null` of who may write in /dev would take it from everybody.
+TEST(WholeFile, TakesThePlaceOfFilesOnly) {
+  base::TestFolder folder;
+  ASSERT_EQ(::mkfifo(folder.path("fifo").c_str(), 0600), 0);
+  std::filesystem::create_symlink("/dev/null", folder.path("null"));
+  for (const char* name : {"fifo", "null"}) EXPECT_EQ(write_whole_file(folder.path(name), "x").code(), Code::kInvalid);
+  EXPECT_TRUE(std::filesystem::is_fifo(folder.path("fifo")));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder.path("null")));
+}
+
 TEST(WholeFile, FailsWithThePath) {
   base::TestFolder folder;
   EXPECT_NE(write_whole_file(folder.path("no/such"), "x", 0600).to_string().find("no/such"), std::string::npos);

@@ -28,6 +28,21 @@ class CardAsker {
   bool must_ask() const { return state_ == State::kWanted; }
 
   void want() { state_ = State::kWanted; }
+  /// What is known may be old, though the peer told of nothing newer: it is asked so that it answers in any case, as it
+  /// only says nothing to who has all.
+  void check() {
+    want();
+    must_check_ = true;
+  }
+  /// From which revision on to ask, with `known` here.
+  std::uint64_t since(std::uint64_t known) const { return must_check_ && known > 0 ? known - 1 : known; }
+  /// A card came that builds on `base` (0: on nothing). True: it is the answer to a check. What the peer tells by
+  /// itself builds on more.
+  bool is_answer(std::uint64_t base) {
+    const bool is = checked_since_ != kNone && base <= checked_since_;
+    if (is) checked_since_ = kNone;
+    return is;
+  }
   /// The peer's card is here in revision `known` (0: not at all), and it told that it has `told`. It is asked once in a
   /// session, and then tells by itself; later only when it has a newer one than it told. True: it is wanted now.
   bool follow(std::uint64_t known, std::uint64_t told) {
@@ -36,17 +51,24 @@ class CardAsker {
     return true;
   }
   /// The request is on its way.
-  void asked() {
+  void asked(std::uint64_t since = 0) {
     if (state_ != State::kWanted) return;
     state_ = State::kAsked;
+    if (std::exchange(must_check_, false)) checked_since_ = since;
     is_followed_ = true;
   }
-  /// A card came, asked for or not.
-  void came() { state_ = State::kContent; }
+  /// A card came, asked for or not. A check that was not sent yet is sent all the same.
+  void came() {
+    if (!must_check_) state_ = State::kContent;
+  }
 
  private:
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+
   State state_ = State::kContent;
   bool is_followed_ = false;
+  bool must_check_ = false;
+  std::uint64_t checked_since_ = kNone;  ///< From where the check asked that was not answered yet.
 };
 
 /// state     event    next

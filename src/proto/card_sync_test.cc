@@ -116,6 +116,27 @@ TEST(CardTeller, EachStateAndEvent) {
   }
 }
 
+TEST(CardAsker, ACheckIsAnsweredThoughNothingChanged) {
+  CardAsker asker;
+  asker.check();
+  EXPECT_TRUE(asker.must_ask());
+  EXPECT_EQ(asker.since(7), 6u) << "the peer says nothing to who has all";
+  EXPECT_EQ(asker.since(0), 0u);
+  asker.came();
+  EXPECT_TRUE(asker.must_ask()) << "what came was under way before";
+  asker.asked(asker.since(7));
+  EXPECT_EQ(asker.since(7), 7u);
+  EXPECT_FALSE(asker.is_answer(7)) << "told by the peer itself, after what is known here";
+  EXPECT_TRUE(asker.is_answer(6));
+  EXPECT_FALSE(asker.is_answer(6)) << "once";
+  asker.check();
+  asker.asked(6);
+  EXPECT_TRUE(asker.is_answer(0)) << "all of it, where the peer keeps no changes from then on";
+  asker.want();
+  asker.asked(6);
+  EXPECT_FALSE(asker.is_answer(6)) << "no check";
+}
+
 TEST(CardTeller, GivesOutACardInParts) {
   CardTeller teller;
   teller.request(1, 4);

@@ -22,6 +22,9 @@ thread_local const Calls* runs_for = nullptr;
 /// How long somebody waits for what that handler answers.
 thread_local Instant runs_until = Instant::max();
 
+/// Of which rank it runs a handler in the middle of the lane's turn.
+thread_local const RankSeat* inline_for = nullptr;
+
 /// While it lives this thread runs a handler with that deadline.
 class HandlerTime {
  public:
@@ -40,6 +43,8 @@ CallAnswer text_bytes(std::string_view text) {
 }
 
 }  // namespace
+
+bool runs_inline_for(const RankSeat* seat) { return inline_for != nullptr && inline_for == seat; }
 
 std::uint64_t handler_number(std::string_view name) {
   std::uint64_t hash = 0xCBF29CE484222325ULL;
@@ -351,7 +356,10 @@ void Calls::begin_job(std::unique_ptr<Incoming> incoming, std::shared_ptr<const 
   job->handler = std::move(handler);
   jobs_.emplace(JobKey{source_of(job->from), job->id}, job);
   if (job->handler->options.runs_inline) {
-    finish(*job, run(*job, now), now);
+    inline_for = seat_.lock().get();
+    Result<CallAnswer> result = run(*job, now);
+    inline_for = nullptr;
+    finish(*job, std::move(result), now);
   } else {
     run_apart(job);
   }

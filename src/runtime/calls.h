@@ -29,6 +29,9 @@
 
 namespace hawser::runtime {
 
+/// True where this thread runs an inline handler of that rank, whose lane it holds.
+bool runs_inline_for(const RankSeat* seat);
+
 inline constexpr std::size_t kJobsMax = 1024;
 inline constexpr std::uint64_t kJobBytesMax = std::uint64_t{1} << 30;
 inline constexpr std::size_t kCallsMax = 65'536;  ///< Under way from one rank in one world.

@@ -10,6 +10,7 @@
 #include "agent/inner.h"
 #include "base/try.h"
 #include "identity/world_token.h"
+#include "runtime/calls.h"
 #include "runtime/seed_client.h"
 #include "runtime/world_core.h"
 
@@ -19,8 +20,27 @@ using runtime::CollectiveCall;
 using runtime::WorldCore;
 using What = schedule::Operation;
 
-// What each collective is, whether or not its caller waits at once.
 namespace {
+
+/// Not so: a handle that was never filled, or what it held was moved away; or the call is made in an inline handler,
+/// and would wait for the thread that it is made on.
+Status usable(const char* call, const WorldCore* core) {
+  if (core == nullptr) return Status(Code::kInvalid, std::string(call) + ": this handle is empty");
+  if (!runtime::runs_inline_for(core->seat().get())) return {};
+  return Status(Code::kInvalid, std::string(call) +
+                                    ": an inline handler of this rank must not call it: it runs in the "
+                                    "middle of what the call waits for")
+      .with_advice("register the handler without `runs_inline`");
+}
+
+Request ended_request(Status why) {
+  auto operation = std::make_shared<runtime::Send>();
+  operation->status = std::move(why);
+  operation->final.store(true, std::memory_order_release);
+  return {nullptr, std::move(operation)};
+}
+
+// What each collective is, whether or not its caller waits at once.
 
 CollectiveCall barrier_call() { return {.call = {.operation = What::kBarrier}}; }
 
@@ -123,6 +143,8 @@ bool Request::done() const { return operation_ != nullptr && operation_->final.l
 
 Status Request::wait(Duration timeout) {
   if (!operation_) return Status(Code::kInvalid, "Request::wait: this handle is empty");
+  if (!world_) return operation_->status;
+  if (!done()) HAWSER_TRY(usable("Request::wait", world_.get()));
   if (world_->wait(*operation_, timeout)) return operation_->status;
   HAWSER_TRY(agent::inner::not_forked(world_->agent(), "Request::wait"));
   return Status(Code::kTimedOut, "Request::wait: not over yet; the operation goes on").with_scope(Scope::kRequest);
@@ -221,45 +243,86 @@ Result<World> World::open(WorldOptions options) {
   return World(std::move(*core));
 }
 
-std::uint32_t World::rank() const { return core_->rank(); }
-std::uint32_t World::size() const { return core_->size(); }
-Peer World::peer(std::uint32_t rank) const { return rank < size() ? core_->ranks()[rank] : Peer(); }
-std::string World::cost_model() const { return to_string(core_->seat()->costs()); }
+std::uint32_t World::rank() const {
+  if (!core_) return {};
+  return core_->rank();
+}
+std::uint32_t World::size() const {
+  if (!core_) return {};
+  return core_->size();
+}
+Peer World::peer(std::uint32_t rank) const {
+  if (!core_) return {};
+  return rank < size() ? core_->ranks()[rank] : Peer();
+}
+std::string World::cost_model() const {
+  if (!core_) return {};
+  return to_string(core_->seat()->costs());
+}
 std::vector<std::pair<std::string, double>> World::costs() const {
+  if (!core_) return {};
   std::vector<std::pair<std::string, double>> all;
   for (const schedule::CostField& field : schedule::kCostFields) {
     all.emplace_back(field.name, core_->seat()->costs().model.*field.value);
   }
   return all;
 }
-bool World::is_sparse() const { return core_->is_sparse(); }
-bool World::has_direct_peer(std::uint32_t rank) const { return core_->has_direct_peer(rank); }
+bool World::is_sparse() const {
+  if (!core_) return {};
+  return core_->is_sparse();
+}
+bool World::has_direct_peer(std::uint32_t rank) const {
+  if (!core_) return {};
+  return core_->has_direct_peer(rank);
+}
 
 std::uint32_t World::host(std::uint32_t rank) const {
+  if (!core_) return {};
   return core_->hosts().empty() ? 0 : core_->hosts()[rank < size() ? rank : this->rank()];
 }
 std::uint32_t World::local_rank() const {
+  if (!core_) return {};
   const auto& hosts = core_->hosts();
   return hosts.empty() ? 0
                        : static_cast<std::uint32_t>(std::count(hosts.begin(), hosts.begin() + rank(), host(rank())));
 }
 std::uint32_t World::local_size() const {
+  if (!core_) return {};
   const auto& hosts = core_->hosts();
   return hosts.empty() ? 1 : static_cast<std::uint32_t>(std::ranges::count(hosts, host(rank())));
 }
 
-std::vector<std::uint32_t> World::failed() const { return core_->failed(); }
-void World::revoke(const Status& why) { core_->revoke(why); }
-Status World::close(Duration timeout) { return core_->close(timeout); }
+std::vector<std::uint32_t> World::failed() const {
+  if (!core_) return {};
+  return core_->failed();
+}
+void World::revoke(const Status& why) {
+  if (!core_) return;
+  core_->revoke(why);
+}
+Status World::close(Duration timeout) {
+  HAWSER_TRY(usable("World::close", core_.get()));
+  return core_->close(timeout);
+}
 
-Status World::leave(Duration timeout) { return core_->depart(timeout); }
-Status World::shutdown(Duration timeout) { return core_->shutdown(timeout); }
+Status World::leave(Duration timeout) {
+  HAWSER_TRY(usable("World::leave", core_.get()));
+  return core_->depart(timeout);
+}
+Status World::shutdown(Duration timeout) {
+  HAWSER_TRY(usable("World::shutdown", core_.get()));
+  return core_->shutdown(timeout);
+}
 
 // ---- After a failure.
 
-Request World::iagree(bool flag, Duration timeout) { return core_->agree(flag, timeout); }
+Request World::iagree(bool flag, Duration timeout) {
+  if (Status bad = usable("World::iagree", core_.get()); !bad.ok()) return ended_request(std::move(bad));
+  return core_->agree(flag, timeout);
+}
 
 Result<bool> World::agreed(const Request& request) {
+  HAWSER_TRY(usable("World::agreed", core_.get()));
   HAWSER_TRY_ASSIGN(const runtime::AgreementValue decision, core_->outcome(request.operation_.get()));
   return decision.flag;
 }
@@ -271,10 +334,12 @@ Result<bool> World::agree(bool flag, Duration timeout) {
 }
 
 Request World::ishrink(std::span<const std::uint32_t> without, Duration timeout) {
+  if (Status bad = usable("World::ishrink", core_.get()); !bad.ok()) return ended_request(std::move(bad));
   return core_->begin_shrink(without, timeout);
 }
 
 Result<World> World::shrunk(const Request& request) {
+  HAWSER_TRY(usable("World::shrunk", core_.get()));
   HAWSER_TRY_ASSIGN(std::shared_ptr<WorldCore> made, core_->shrunk(request.operation_.get()));
   return World(std::move(made));
 }
@@ -286,23 +351,41 @@ Result<World> World::shrink(std::span<const std::uint32_t> without, Duration tim
 }
 
 std::vector<std::uint32_t> World::failures(std::size_t known, Duration timeout) const {
+  if (!core_) return {};
   return core_->failures(known, timeout);
 }
 
 Result<Recovered> World::recovered(Duration timeout) {
+  HAWSER_TRY(usable("World::recovered", core_.get()));
   HAWSER_TRY_ASSIGN(runtime::Recovery::Made made, core_->recovered(timeout));
   return Recovered{.world = World(std::move(made.world)), .old_rank = rank(), .failed = std::move(made.failed)};
 }
 
-std::vector<std::uint32_t> World::acknowledge() { return core_->acknowledge(); }
-std::uint64_t World::epoch() const { return core_->epoch(); }
-std::uint32_t World::old_rank(std::uint32_t rank) const { return core_->old_rank(rank); }
-std::uint64_t World::last_good() const { return core_->last_good(); }
-std::uint64_t World::last_number() const { return core_->last_number(); }
+std::vector<std::uint32_t> World::acknowledge() {
+  if (!core_) return {};
+  return core_->acknowledge();
+}
+std::uint64_t World::epoch() const {
+  if (!core_) return {};
+  return core_->epoch();
+}
+std::uint32_t World::old_rank(std::uint32_t rank) const {
+  if (!core_) return {};
+  return core_->old_rank(rank);
+}
+std::uint64_t World::last_good() const {
+  if (!core_) return {};
+  return core_->last_good();
+}
+std::uint64_t World::last_number() const {
+  if (!core_) return {};
+  return core_->last_number();
+}
 
 // ---- Groups.
 
 Result<World> World::split(std::optional<std::uint32_t> color, std::int64_t key) {
+  HAWSER_TRY(usable("World::split", core_.get()));
   HAWSER_TRY_ASSIGN(std::shared_ptr<WorldCore> made, core_->split(color, key));
   return World(std::move(made));
 }
@@ -314,31 +397,39 @@ Result<World> World::duplicate() {
 }
 
 Result<World> World::group(std::span<const std::uint32_t> ranks) {
+  HAWSER_TRY(usable("World::group", core_.get()));
   HAWSER_TRY_ASSIGN(std::shared_ptr<WorldCore> made, core_->group(ranks));
   return World(std::move(made));
 }
 
-std::uint32_t World::root_rank(std::uint32_t rank) const { return core_->root_rank(rank); }
+std::uint32_t World::root_rank(std::uint32_t rank) const {
+  if (!core_) return {};
+  return core_->root_rank(rank);
+}
 
 // ---- Messages.
 
 Request World::isend(std::span<const std::byte> bytes, std::uint32_t to, std::uint64_t tag,
                      const MessageOptions& options) {
+  if (Status bad = usable("World::isend", core_.get()); !bad.ok()) return ended_request(std::move(bad));
   return core_->send(bytes, to, tag, options);
 }
 
 Request World::ireceive(std::span<std::byte> into, std::uint32_t from, std::optional<std::uint64_t> tag,
                         const MessageOptions& options) {
+  if (Status bad = usable("World::ireceive", core_.get()); !bad.ok()) return ended_request(std::move(bad));
   return core_->receive(into, from, tag, options);
 }
 
 Request World::isend_parts(std::span<const std::span<const std::byte>> parts, std::uint32_t to, std::uint64_t tag,
                            const MessageOptions& options) {
+  if (Status bad = usable("World::isend_parts", core_.get()); !bad.ok()) return ended_request(std::move(bad));
   return core_->send_parts(parts, to, tag, options);
 }
 
 Request World::ireceive_parts(std::span<const std::span<std::byte>> parts, std::uint32_t from,
                               std::optional<std::uint64_t> tag, const MessageOptions& options) {
+  if (Status bad = usable("World::ireceive_parts", core_.get()); !bad.ok()) return ended_request(std::move(bad));
   return core_->receive_parts(parts, from, tag, options);
 }
 
@@ -355,6 +446,7 @@ Result<Received> World::receive_parts(std::span<const std::span<std::byte>> part
 }
 
 Request World::ireceive_any_size(std::uint32_t from, std::optional<std::uint64_t> tag, const MessageOptions& options) {
+  if (Status bad = usable("World::ireceive_any_size", core_.get()); !bad.ok()) return ended_request(std::move(bad));
   return core_->receive(std::nullopt, from, tag, options);
 }
 
@@ -371,17 +463,20 @@ Result<Received> World::receive(std::span<std::byte> into, std::uint32_t from, s
 }
 
 std::optional<Received> World::probe(std::uint32_t from, std::optional<std::uint64_t> tag, Duration timeout) const {
+  if (!core_) return {};
   return core_->probe(from, tag, timeout);
 }
 
 // ---- Calls.
 
 Status World::register_handler(std::string_view name, CallHandler handler, const HandlerOptions& options) {
+  HAWSER_TRY(usable("World::register_handler", core_.get()));
   return core_->register_handler(name, std::move(handler), options);
 }
 
 Request World::icall(std::uint32_t to, std::string_view name, std::span<const std::byte> arguments,
                      const CallOptions& options) {
+  if (Status bad = usable("World::icall", core_.get()); !bad.ok()) return ended_request(std::move(bad));
   return core_->call(to, name, arguments, options);
 }
 
@@ -395,29 +490,42 @@ Result<CallAnswer> World::call(std::uint32_t to, std::string_view name, std::spa
 
 // ---- Collectives.
 
-Result<Region> World::allocate(const AllocateOptions& options) { return core_->agent().allocate(options); }
+Result<Region> World::allocate(const AllocateOptions& options) {
+  HAWSER_TRY(usable("World::allocate", core_.get()));
+  return core_->agent().allocate(options);
+}
 
-Result<Region> World::add_region(const RegionOptions& options) { return core_->agent().add_region(options); }
+Result<Region> World::add_region(const RegionOptions& options) {
+  HAWSER_TRY(usable("World::add_region", core_.get()));
+  return core_->agent().add_region(options);
+}
 
-Request World::ibarrier(const CollectiveOptions& options) { return core_->collective(barrier_call(), options); }
+Request World::ibarrier(const CollectiveOptions& options) {
+  if (Status bad = usable("World::ibarrier", core_.get()); !bad.ok()) return ended_request(std::move(bad));
+  return core_->collective(barrier_call(), options);
+}
 
 Request World::ibroadcast(void* data, std::size_t count, DataType type, std::uint32_t root,
                           const CollectiveOptions& options) {
+  if (Status bad = usable("World::ibroadcast", core_.get()); !bad.ok()) return ended_request(std::move(bad));
   return core_->collective(broadcast_call(data, count, type, root), options);
 }
 
 Request World::ireduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op, std::uint32_t root,
                        const CollectiveOptions& options) {
+  if (Status bad = usable("World::ireduce", core_.get()); !bad.ok()) return ended_request(std::move(bad));
   return core_->collective(reduce_call(in, out, count, type, op, root), options);
 }
 
 Request World::iall_reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op,
                            const CollectiveOptions& options) {
+  if (Status bad = usable("World::iall_reduce", core_.get()); !bad.ok()) return ended_request(std::move(bad));
   return core_->collective(all_reduce_call(in, out, count, type, op), options);
 }
 
 std::vector<Request> World::iall_reduce_bucketed(std::span<const Tensor> tensors, DataType type, ReduceOp op,
                                                  std::size_t bucket_bytes, const CollectiveOptions& options) {
+  if (!core_) return {};
   return core_->all_reduce_bucketed(tensors, type, op, bucket_bytes, options);
 }
 
@@ -433,78 +541,96 @@ Status World::all_reduce_bucketed(std::span<const Tensor> tensors, DataType type
 
 Request World::iall_gather(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
                            const CollectiveOptions& options) {
+  if (Status bad = usable("World::iall_gather", core_.get()); !bad.ok()) return ended_request(std::move(bad));
   return core_->collective(all_gather_call(in, out, counts, type), options);
 }
 
 Request World::ireduce_scatter(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
                                ReduceOp op, const CollectiveOptions& options) {
+  if (Status bad = usable("World::ireduce_scatter", core_.get()); !bad.ok()) return ended_request(std::move(bad));
   return core_->collective(reduce_scatter_call(in, out, counts, type, op), options);
 }
 
 Request World::igather(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
                        std::uint32_t root, const CollectiveOptions& options) {
+  if (Status bad = usable("World::igather", core_.get()); !bad.ok()) return ended_request(std::move(bad));
   return core_->collective(gather_call(in, out, counts, type, root), options);
 }
 
 Request World::iscatter(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
                         std::uint32_t root, const CollectiveOptions& options) {
+  if (Status bad = usable("World::iscatter", core_.get()); !bad.ok()) return ended_request(std::move(bad));
   return core_->collective(scatter_call(in, out, counts, type, root), options);
 }
 
 Request World::iall_to_all(const void* in, void* out, std::span<const std::uint64_t> out_counts,
                            std::span<const std::uint64_t> in_counts, DataType type, const CollectiveOptions& options) {
+  if (Status bad = usable("World::iall_to_all", core_.get()); !bad.ok()) return ended_request(std::move(bad));
   return core_->collective(all_to_all_call(in, out, out_counts, in_counts, type), options);
 }
 
 Request World::iscan(const void* in, void* out, std::size_t count, DataType type, ReduceOp op, bool exclusive,
                      const CollectiveOptions& options) {
+  if (Status bad = usable("World::iscan", core_.get()); !bad.ok()) return ended_request(std::move(bad));
   return core_->collective(scan_call(in, out, count, type, op, exclusive), options);
 }
 
-Status World::barrier(const CollectiveOptions& options) { return core_->collective_now(barrier_call(), options); }
+Status World::barrier(const CollectiveOptions& options) {
+  HAWSER_TRY(usable("World::barrier", core_.get()));
+  return core_->collective_now(barrier_call(), options);
+}
 
 Status World::broadcast(void* data, std::size_t count, DataType type, std::uint32_t root,
                         const CollectiveOptions& options) {
+  HAWSER_TRY(usable("World::broadcast", core_.get()));
   return core_->collective_now(broadcast_call(data, count, type, root), options);
 }
 
 Status World::reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op, std::uint32_t root,
                      const CollectiveOptions& options) {
+  HAWSER_TRY(usable("World::reduce", core_.get()));
   return core_->collective_now(reduce_call(in, out, count, type, op, root), options);
 }
 
 Status World::all_reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op,
                          const CollectiveOptions& options) {
+  HAWSER_TRY(usable("World::all_reduce", core_.get()));
   return core_->collective_now(all_reduce_call(in, out, count, type, op), options);
 }
 
 Status World::all_gather(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
                          const CollectiveOptions& options) {
+  HAWSER_TRY(usable("World::all_gather", core_.get()));
   return core_->collective_now(all_gather_call(in, out, counts, type), options);
 }
 
 Status World::reduce_scatter(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
                              ReduceOp op, const CollectiveOptions& options) {
+  HAWSER_TRY(usable("World::reduce_scatter", core_.get()));
   return core_->collective_now(reduce_scatter_call(in, out, counts, type, op), options);
 }
 
 Status World::gather(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
                      std::uint32_t root, const CollectiveOptions& options) {
+  HAWSER_TRY(usable("World::gather", core_.get()));
   return core_->collective_now(gather_call(in, out, counts, type, root), options);
 }
 
 Status World::scatter(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
                       std::uint32_t root, const CollectiveOptions& options) {
+  HAWSER_TRY(usable("World::scatter", core_.get()));
   return core_->collective_now(scatter_call(in, out, counts, type, root), options);
 }
 
 Status World::all_to_all(const void* in, void* out, std::span<const std::uint64_t> out_counts,
                          std::span<const std::uint64_t> in_counts, DataType type, const CollectiveOptions& options) {
+  HAWSER_TRY(usable("World::all_to_all", core_.get()));
   return core_->collective_now(all_to_all_call(in, out, out_counts, in_counts, type), options);
 }
 
 Status World::scan(const void* in, void* out, std::size_t count, DataType type, ReduceOp op, bool exclusive,
                    const CollectiveOptions& options) {
+  HAWSER_TRY(usable("World::scan", core_.get()));
   return core_->collective_now(scan_call(in, out, count, type, op, exclusive), options);
 }
 

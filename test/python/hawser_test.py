@@ -10,6 +10,7 @@ import pickle
 import socket
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 from datetime import timedelta
@@ -309,7 +310,7 @@ def test_atomics(pair):
         one.compare_swap(one.peer.range("memory", 0, 16), 0, 1)
     with pytest.raises(hawser.InvalidError, match="the deadline is zero"):
         one.fetch_add(word, 1, deadline=0)
-    with pytest.raises(TypeError):
+    with pytest.raises(hawser.InvalidError, match="add is -1"):
         one.fetch_add(word, -1)
     read_only = two.add_region(bytearray(64), name="read only", rights="read")
     one.add_peer(two.card())
@@ -835,3 +836,32 @@ def test_a_ticket_leads_to_the_agent_that_gave_it(security):
 def test_who_lets_everybody_in_has_no_ticket():
     with hawser.Agent("open", backends="tcp", settings={"security": "none"}) as agent:
         assert agent.ticket == ""
+
+
+def test_a_region_that_took_anothers_name_is_found():
+    """The caller hears of it by other ways than the session, which may tell of it later."""
+    program = textwrap.dedent("""
+        import sys, hawser
+        agent = hawser.Agent("owner", backends=sys.argv[1:])
+        region = agent.allocate(4096, name="kv")
+        print(agent.card().hex(), flush=True)
+        for line in sys.stdin:
+            region.close()
+            region = agent.allocate(4096, name="kv")
+            print("there", flush=True)
+    """)
+    for backends in (["shm"], ["tcp"]):
+        owner = subprocess.Popen([sys.executable, "-c", program, *backends], stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE, text=True)
+        with hawser.Agent("user", backends=backends) as agent:
+            peer = agent.add_peer(bytes.fromhex(owner.stdout.readline()))
+            mine = agent.allocate(4096)
+            for _ in range(100):
+                agent.write(peer, mine, peer.region("kv")).wait(20)
+                owner.stdin.write("\n")
+                owner.stdin.flush()
+                assert owner.stdout.readline() == "there\n"
+                peer.await_regions(["kv"], 20)
+            agent.write(peer, mine, peer.region("kv")).wait(20)
+            owner.stdin.close()
+            assert owner.wait(20) == 0

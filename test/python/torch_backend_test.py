@@ -3,8 +3,11 @@
 import datetime
 import multiprocessing
 import os
+import shutil
 import signal
 import socket
+import tempfile
+import threading
 
 import pytest
 
@@ -134,6 +137,79 @@ def check_futures_that_wait_for_futures(rank, size):
     assert dist.all_reduce(torch.ones(2), async_op=True).get_future().then(after).wait().tolist() == [size] * 4
 
 
+def check_futures_that_wait_for_what_is_behind_them(rank, size):
+    """A callback is held until others are behind it, and then waits for those."""
+    def future(n=1):
+        return dist.all_reduce(torch.ones(n), async_op=True).get_future()
+
+    def sums(futures):
+        return [each.wait()[0].sum().item() for each in futures]
+
+    order = []
+    for wait in (lambda mine, behind: sums(behind),
+                 lambda mine, behind: [x[0].sum().item() for x in torch.futures.wait_all(behind)],
+                 lambda mine, behind: [each.then(lambda done: done.value()[0].sum().item()).wait() for each in behind],
+                 lambda mine, behind: sums([*behind, future(5)])[:2]):
+        gate, behind = threading.Event(), []
+
+        def held(done, wait=wait, gate=gate, behind=behind):
+            assert gate.wait(30)
+            order.append(0)
+            return wait(done, behind)
+
+        first = future().then(held)
+        behind += [future(2), future(3)]
+        for i, each in enumerate(behind):
+            each.add_done_callback(lambda _, i=i: order.append(i + 1))
+        last = future().then(lambda _: order.append(3))
+        gate.set()
+        assert first.wait() == [2.0 * size, 3.0 * size]
+        last.wait()
+        assert order == [0, 1, 2, 3], "as on all ranks"
+        order.clear()
+    threads = [each.name for each in threading.enumerate() if each.name in ("hawser-futures", "hawser-callbacks")]
+    assert sorted(threads) == ["hawser-callbacks", "hawser-futures"]
+    chain = [future()]
+    for _ in range(100):
+        chain.append(chain[-1].then(lambda done: future().wait()))
+    assert chain[-1].wait()[0].item() == size
+
+    def fails(_):
+        raise KeyError("it")
+
+    failed = future().then(fails)
+    with pytest.raises(KeyError):
+        failed.wait()
+    assert failed.then(lambda done: "on").wait() == "on"
+    # Nobody sends what the first one is for until the second one is here.
+    x, other = torch.zeros(1), (rank + 1) % size
+    late = dist.irecv(x, (rank - 1) % size).get_future()
+    assert sums([future(4)]) == [4.0 * size]
+    dist.send(torch.full((1,), float(rank)), other)
+    assert late.wait()[0].item() == (rank - 1) % size
+
+
+def check_checkpoints(rank, size):
+    import torch.distributed.checkpoint as checkpoint
+
+    assert dist.group.WORLD._device_types == [torch.device("cpu")]
+    group = dist.new_group()  # A rank has left out a barrier of the whole one.
+    dist.monitored_barrier(group, datetime.timedelta(seconds=30))
+    dist.destroy_process_group(group)
+    folder = [tempfile.mkdtemp() if rank == 0 else None]
+    dist.broadcast_object_list(folder)
+    state = {"x": torch.arange(5.0), "n": 3}
+    checkpoint.async_save(state, checkpoint_id=folder[0] + "/a").result(60)
+    checkpoint.save(state, checkpoint_id=folder[0] + "/b")
+    for name in "ab":
+        state = {"x": torch.zeros(5), "n": 0}
+        checkpoint.load(state, checkpoint_id=f"{folder[0]}/{name}")
+        assert state["x"].tolist() == [0, 1, 2, 3, 4] and state["n"] == 3
+    dist.barrier()
+    if rank == 0:
+        shutil.rmtree(folder[0])
+
+
 def check_misuse(rank, size):
     """What would give wrong data is refused before anything is sent."""
     def whole(*shape):
@@ -188,6 +264,8 @@ def rank_of(rank, size, backend, path, results):
             check_work_and_groups(rank, size)
             check_what_torchs_own_tests_found(rank, size)
             check_futures_that_wait_for_futures(rank, size)
+            check_futures_that_wait_for_what_is_behind_them(rank, size)
+            check_checkpoints(rank, size)
             check_misuse(rank, size)
         sums = trained(rank)
         dist.destroy_process_group()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What comes between `hawser cp` and its end: odd names, a second copy, Ctrl-C, kills, power that fails.
 
-usage: cp_test.py PROGRAM names|durable|two_copies|removed|changed|interrupted|killed|progress|over_tcp [SYNC_LOG_LIBRARY]
+usage: cp_test.py PROGRAM names|dots|kinds|tickets|durable|two_copies|removed|changed|interrupted|killed|progress|over_tcp [SYNC_LOG_LIBRARY]
 """
 
 import fcntl
@@ -9,7 +9,9 @@ import json
 import os
 import pathlib
 import pty
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -17,7 +19,7 @@ import time
 
 from cli_test import PROGRAM, Serve, run, run_json, same_file
 
-BUSY, DISCONNECTED, CANCELLED, FAILED = 14, 15, 17, 20
+BUSY, DISCONNECTED, CANCELLED, DENIED, FAILED = 14, 15, 17, 19, 20
 CHUNK = 4 << 20
 UNDER_WAY = 8 * CHUNK  # More than that in the part, and one chunk at least is whole.
 SIZE = 96 << 20
@@ -128,6 +130,98 @@ def test_names():
         assert "loop" in run_json("cp", f"{target}:tree/plain", str(here / "loop"), expect=FAILED)["error"]["message"]
         run("cp", f"{target}:none-" + os.fsdecode(b"\xff"), str(here), expect=12)
         assert time.monotonic() - start < 20, "an answer was lost"
+        server.end()
+
+
+def test_dots():
+    """What cp(1) takes: "." is the folder, "./a//b" is a/b, and what is in "a/." goes into the target itself."""
+    with tempfile.TemporaryDirectory() as folder:
+        served, here, server = files(folder)
+        target = server.ready["target"]
+        (served / "sub").mkdir()
+        (served / "sub" / "file").write_text("a file")
+        for source, there in [(".", "sub/file"), ("./", "sub/file"), ("sub/.", "file"), ("./sub/", "sub/file"),
+                              (".//sub", "sub/file")]:
+            run("cp", "-r", f"{target}:{source}", str(here / "all") + "/")
+            assert (here / "all" / there).read_text() == "a file", source
+            shutil.rmtree(here / "all")
+        for source in ["./sub/file", "sub//file", "sub/./file"]:
+            run("cp", f"{target}:{source}", str(here))
+            (here / "file").rename(here / "again")
+        for place in [".", "./", "new/.", "./new//deep/"]:
+            run("cp", str(here / "again"), f"{target}:{place}")
+            (served / place / "again").unlink()
+        for place in [".", "..", "no/..", "no/."]:
+            (here / "in").mkdir(exist_ok=True)
+            subprocess.run([os.path.abspath(PROGRAM), "cp", f"{target}:sub/file", place], cwd=here / "in", check=True)
+            (here / "in" / place / "file").unlink()
+        run("cp", f"{target}:.", str(here), expect=11)  # A folder, without -r.
+        run("cp", f"{target}:sub/file/.", str(here), expect=11)  # No folder.
+        for source in ["..", "./..", "sub/../sub/file", "/sub/file"]:
+            run("cp", "-r", f"{target}:{source}", str(here / "out"), expect=DENIED)
+        assert not (here / "out").exists()
+        server.end()
+
+
+def test_kinds():
+    """What is no regular file is neither read, opened nor replaced, and the error says what it is."""
+    with tempfile.TemporaryDirectory() as folder:
+        served, here, server = files(folder)
+        target = server.ready["target"]
+        listeners = []
+        for at in [served, here]:
+            (at / "file").write_text("a file")
+            os.mkfifo(at / "fifo")
+            (at / "null").symlink_to("/dev/null")
+            listeners.append(socket.socket(socket.AF_UNIX))
+            listeners[-1].bind(str(at / "socket"))
+        # Its writer would be told of a reader that goes at once.
+        writer = os.open(here / "fifo", os.O_RDWR | os.O_NONBLOCK)
+        os.write(writer, b"stays")
+        for kind in ["fifo", "socket", "null"]:
+            said = [json.loads(run("cp", "--json", *paths, expect=expect).stdout)["error"]["message"]
+                    for paths, expect in [
+                        ([str(here / kind), f"{target}:copy"], 11),
+                        ([f"{target}:{kind}", str(here / "copy")], DENIED if kind == "null" else 11),
+                        ([str(here / "file"), f"{target}:{kind}"], DENIED if kind == "null" else 11),
+                        ([f"{target}:file", str(here / kind)], 11)]]
+            word = {"fifo": "a FIFO", "socket": "a socket", "null": "a device"}[kind]
+            links = "symbolic link" if kind == "null" else word
+            assert [word in said[0], links in said[1], links in said[2], word in said[3]] == [True] * 4, said
+        assert os.read(writer, 100) == b"stays"
+        os.close(writer)
+        for at in [served, here]:
+            assert sorted(path.name for path in at.iterdir()) == ["fifo", "file", "null", "socket"], list(at.iterdir())
+            assert (at / "fifo").is_fifo() and (at / "null").is_char_device() and (at / "socket").is_socket()
+        assert run_json("cp", "-r", f"{target}:.", str(here / "tree"))["files"] == 1  # -r leaves them out.
+        assert run_json("cp", "-r", str(here / "tree"), f"{target}:tree")["files"] == 1
+        server.end()
+
+
+def test_tickets():
+    """A ticket is a password: processes of other users see none, and no error has one."""
+    with tempfile.TemporaryDirectory() as folder:
+        _, here, server = files(folder)
+        ticket = "Rz877RLAUmUaKQAXdaSp_iPkRwM-QTOP99ateBS1oUmW0jumUksWTOTY6bQaMprG"  # Of nobody.
+        address = server.ready["target"] + "#" + ticket
+        for paths, expect in [([f"{address}#{ticket}:f", here], 11), ([f"store@localhost#{ticket}:f", here], 11),
+                              ([f"{address}:f", f"{address}:f"], 11), ([f"{address}:f", here, "--odd#" + ticket], 2),
+                              ([f"{address}{ticket}:f", here], 11), ([f"store@127.0.0.1:1#{ticket}:f", here], 15)]:
+            for options in [[], ["--json"]]:
+                done = run("cp", *options, *map(str, paths), expect=expect)
+                assert ticket[43:] not in done.stdout + done.stderr, (paths, done.stdout, done.stderr)
+        silent = socket.socket()  # Answers nothing, so the command stays.
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        address = f"store@127.0.0.1:{silent.getsockname()[1]}#{ticket}"
+        process = subprocess.Popen([PROGRAM, "ping", address], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        seen = ticket
+        until = time.monotonic() + 20
+        while ticket in seen and process.poll() is None and time.monotonic() < until:
+            seen = pathlib.Path(f"/proc/{process.pid}/cmdline").read_text()
+        process.kill()
+        process.wait(timeout=60)
+        assert "ping" in seen and "#" + "x" * len(ticket) in seen, seen
         server.end()
 
 

@@ -306,5 +306,27 @@ TEST_P(CallTest, AHandlerThatDoesNotEndIsToldOfByClose) {
 
 INSTANTIATE_TEST_SUITE_P(Over, CallTest, testing::Values("any", "shm", "tcp"), [](const auto& it) { return it.param; });
 
+// It runs in the middle of what each of them would wait for.
+TEST(Calls, AnInlineHandlerMayCallNothingOfItsWorld) {
+  std::vector<World> worlds = World::local(2).value();
+  std::vector<Status> told;
+  const auto handler = [&](const IncomingCall&) -> Result<CallAnswer> {
+    World& world = worlds[1];
+    std::byte byte{};
+    Request request = world.ibarrier();
+    told = {world.barrier(),  world.send({&byte, 1}, 0, 0), world.call(0, "none", {}).error(),
+            request.status(), world.split(0).error(),       world.close(10ms)};
+    return CallAnswer{};
+  };
+  ASSERT_TRUE(worlds[1].register_handler("calls", handler, {.runs_inline = true}).ok());
+  EXPECT_TRUE(worlds[0].call(1, "calls", {}, {.timeout = 20s}));
+  EXPECT_EQ(told.size(), 6u);
+  for (const Status& status : told) {
+    EXPECT_EQ(status.code(), Code::kInvalid) << status.to_string();
+    EXPECT_NE(status.to_string().find("inline handler"), std::string::npos) << status.to_string();
+  }
+  EXPECT_TRUE(worlds[1].close(20s).ok());
+}
+
 }  // namespace
 }  // namespace hawser

@@ -14,6 +14,11 @@ void CardExchange::want(Session& session, Instant now) {
   uses_.sessions.enlist(session);
 }
 
+void CardExchange::check(Session& session) {
+  session.card_asker.check();
+  uses_.sessions.enlist(session);
+}
+
 void CardExchange::follow(Session& session, std::uint64_t revision) {
   if (session.card_asker.follow(uses_.cards.known_revision(*session.peer), revision)) uses_.sessions.enlist(session);
 }
@@ -59,6 +64,12 @@ Status CardExchange::on_part(Session& session, const wire::CardPart& part, Insta
   }
   if (!loaded) return loaded.error();
   if (loaded->peer != session.peer) return Status(Code::kCorrupt, "the peer sent a card that is not its own");
+  const bool is_answer = session.card_asker.is_answer(loaded->base);
+  if (is_answer) session.peer->card_checks.fetch_add(1, std::memory_order_release);
+  if (is_answer && !loaded->change.any) {
+    uses_.news.note();  // Waiters look at it; to others it is none.
+    return {};
+  }
   on_loaded(*session.peer, loaded->change, now);
   uses_.news.peer_event({.kind = PeerEvent::Kind::kCardChanged, .peer = Peer(session.peer), .cause = {}});
   return {};
@@ -71,10 +82,11 @@ bool CardExchange::pump(Session& session, std::size_t* work) {
 bool CardExchange::pump_request(Session& session, std::size_t* work) {
   if (!session.card_asker.must_ask()) return true;
   HeadArray buffer;
-  const wire::CardRequest request{.place = session.links.next(Priority::kRealtime),
-                                  .since_revision = uses_.cards.known_revision(*session.peer)};
+  const wire::CardRequest request{
+      .place = session.links.next(Priority::kRealtime),
+      .since_revision = session.card_asker.since(uses_.cards.known_revision(*session.peer))};
   if (!uses_.link.push(session, Priority::kRealtime, wire::encode(request, buffer), {})) return false;
-  session.card_asker.asked();
+  session.card_asker.asked(request.since_revision);
   ++*work;
   return true;
 }

@@ -36,6 +36,9 @@ class CardExchange {
 
   /// The peer's card is asked for.
   void want(Session& session, Instant now);
+  /// The peer's card is asked for in such a way that it answers though nothing changed. PeerCore::card_checks counts
+  /// the answers. Only while the session is up.
+  void check(Session& session);
   /// Whose card is here in full is asked for what changes: once in a session, and when it has a newer one than it told.
   void follow(Session& session, std::uint64_t revision);
   /// This agent's card has changed.

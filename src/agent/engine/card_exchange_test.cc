@@ -33,6 +33,24 @@ TEST_F(CardExchangeTest, ACardIsAskedForSinceWhatIsKnown) {
   EXPECT_EQ(request->since_revision, 4u);
 }
 
+TEST_F(CardExchangeTest, ACheckCountsItsAnswerAndIsNoEventWhereNothingChanged) {
+  rig_.host.known_card = 4;
+  exchange_.check(session());
+  rig_.turn();
+  ASSERT_EQ(path_.kinds_sent(), std::vector{wire::SessionKind::kCardRequest});
+  const auto request = wire::decode_card_request(*wire::open_envelope(base::as_bytes(path_.sent[0])));
+  EXPECT_EQ(request->since_revision, 3u) << "who has all is told nothing";
+  while (rig_.inbox.take_event()) continue;
+  rig_.host.card_base = 4;
+  EXPECT_TRUE(exchange_.on_part(session(), part("told", 0, 4), rig_.now()).ok());
+  EXPECT_EQ(peer_->card_checks, 0) << "the peer told that by itself";
+  EXPECT_TRUE(rig_.inbox.take_event());
+  rig_.host.card_base = 3;
+  EXPECT_TRUE(exchange_.on_part(session(), part("same", 0, 4), rig_.now()).ok());
+  EXPECT_EQ(peer_->card_checks, 1);
+  EXPECT_FALSE(rig_.inbox.take_event());
+}
+
 TEST_F(CardExchangeTest, WhoAsksIsToldAndHearsOfLaterChanges) {
   ASSERT_TRUE(exchange_.on_request(session(), {.since_revision = 0}).ok());
   rig_.turn();

@@ -46,7 +46,22 @@ std::vector<Attempt> Reach::attempts_of(const Session& session) const {
                         .leads_nowhere = !is_tried,
                         .refused = is_tried && session.refused.contains(i)});
   }
+  add_left_out(*session.peer, &attempts);
   return attempts;
+}
+
+void Reach::add_left_out(PeerCore& peer, std::vector<Attempt>* attempts) const {
+  const std::vector<BackendReport> reports = reports_.all();
+  const base::MutexLock lock(peer.mutex);
+  for (const BackendReport& report : reports) {
+    const bool is_there = peer.card && peer.card->address_of(report.name) != nullptr;
+    if (report.open || !is_there) continue;
+    attempts->push_back({.backend = report.name,
+                         .why = Status(report.cause.code(), "it is not open here")
+                                    .because(report.cause)
+                                    .with_advice(report.cause.advice()),
+                         .leads_nowhere = true});
+  }
 }
 
 }  // namespace hawser::agent

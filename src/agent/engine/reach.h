@@ -10,6 +10,7 @@
 
 #include <hawser/status.h>
 
+#include "agent/backend_reports.h"
 #include "agent/engine/ports.h"
 #include "agent/peer_core.h"
 #include "agent/session.h"
@@ -19,7 +20,8 @@ namespace hawser::agent {
 
 class Reach {
  public:
-  explicit Reach(const Ports& ports) : ports_(ports) {}
+  /// Both outlive it.
+  Reach(const Ports& ports, const BackendReports& reports) : ports_(ports), reports_(reports) {}
 
   /// Empty: none is known.
   std::string address_of(PeerCore& peer, std::size_t backend) const;
@@ -27,11 +29,15 @@ class Reach {
   Status refusal_of(PeerCore& peer, std::size_t backend) const;
   /// Backends that lead to the peer, in order of preference; `why` gets one reason per other backend.
   std::vector<std::size_t> candidates(PeerCore& peer, std::vector<Status>* why = nullptr) const;
-  /// Of the backends that have no path to the peer: why.
+  /// Of the backends that have no path to the peer: why. Those that did not open here are among them where the peer
+  /// could be reached by them.
   std::vector<Attempt> attempts_of(const Session& session) const;
 
  private:
+  void add_left_out(PeerCore& peer, std::vector<Attempt>* attempts) const;
+
   const Ports& ports_;
+  const BackendReports& reports_;
 };
 
 }  // namespace hawser::agent

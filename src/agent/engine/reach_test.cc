@@ -46,5 +46,23 @@ TEST_F(ReachTest, AttemptsTellWhyThereIsNoPath) {
   EXPECT_EQ(attempts[1].backend, "second");
 }
 
+// Where nothing else leads there, this is what to mend.
+TEST_F(ReachTest, ThoseLeftOutWhenTheAgentOpenedAreNamedWhereThePeerHasThem) {
+  constexpr std::string_view kThere[] = {"shm"};
+  Rig::give_card(*peer_, kThere);
+  const Status limit = Status(Code::kDenied, "RLIMIT_FSIZE = 1024").with_advice("raise `ulimit -f`");
+  rig_.reports.add({.name = "shm", .open = false, .cause = limit, .params = {}, .warnings = {}, .address = {}});
+  rig_.reports.add({.name = "verbs", .open = false, .cause = limit, .params = {}, .warnings = {}, .address = {}});
+  rig_.reports.add({.name = "second", .open = true, .cause = {}, .params = {}, .warnings = {}, .address = {}});
+  const std::vector<Attempt> attempts = reach_.attempts_of(rig_.session_with(peer_));
+  ASSERT_EQ(attempts.size(), 3u);
+  EXPECT_EQ(attempts[2].backend, "shm");
+  EXPECT_TRUE(attempts[2].leads_nowhere);
+  const Status verdict = judge_attempts("there", attempts).cause;
+  EXPECT_NE(verdict.to_string().find("shm: it is not open here"), std::string::npos) << verdict.to_string();
+  EXPECT_NE(verdict.to_string().find("RLIMIT_FSIZE = 1024"), std::string::npos) << verdict.to_string();
+  EXPECT_NE(verdict.advice().find("shm: raise `ulimit -f`"), std::string::npos) << verdict.advice();
+}
+
 }  // namespace
 }  // namespace hawser::agent

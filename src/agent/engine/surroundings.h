@@ -55,6 +55,7 @@ class PeerRegister {
 struct LoadedCard {
   std::shared_ptr<PeerCore> peer;
   CardStore::Change change;
+  std::uint64_t base = 0;  ///< The revision that it builds on. 0: on none.
 };
 
 /// This agent's card, and those of peers.

@@ -206,7 +206,7 @@ class HandHost final : public PeerRegister, public Cards, public Waiters {
   Result<LoadedCard> load(std::span<const std::byte> bytes, const PeerCore&) override {
     loaded.emplace_back(base::as_text(bytes));
     if (!load_answer.ok()) return load_answer;
-    return LoadedCard{.peer = card_of, .change = {}};
+    return LoadedCard{.peer = card_of, .change = {}, .base = card_base};
   }
   void renew(OpenBackend& backend) override { renewed.push_back(backend.name); }
 
@@ -220,7 +220,7 @@ class HandHost final : public PeerRegister, public Cards, public Waiters {
   bool is_the_peer = true;  ///< Who comes has the key of whom it claims to be.
   PeerState noted = PeerState::kKnown;
   std::vector<backend::Quota> refusals;
-  std::uint64_t revision = 1, known_card = 0;
+  std::uint64_t revision = 1, known_card = 0, card_base = 0;
   std::shared_ptr<PeerCore> card_of;
   std::vector<CompletionKind> hints;
 };
@@ -370,6 +370,7 @@ class Rig {
   backend::RegionTable regions{100};
   SlotPool slots{100};
   HandHost host;
+  BackendReports reports;
   std::deque<backend::Identity> identities;
   std::deque<std::string> messages;
   const std::shared_ptr<PeerCore> self = hand_peer("here", 1);
@@ -383,6 +384,7 @@ class Rig {
                  .peers = host,
                  .cards = host,
                  .waiters = host,
+                 .reports = reports,
                  .rng = base::Rng(1)}};
   Hand first, second;
 };

@@ -249,13 +249,13 @@ std::optional<NotificationHandle> take_notification(const AgentHandle& self) {
   return NotificationHandle{{self.state, std::move(one->peer)}, std::move(one->text)};
 }
 
-nb::list take_notifications(const AgentHandle& self, std::size_t limit) {
+nb::list take_notifications(const AgentHandle& self, Whole<std::size_t, "take_notifications: limit"> limit) {
   nb::list all;
   Agent& agent = agent_of(self.state);
   std::array<Notification, 64> batch;
   while (nb::len(all) < limit) {
     const bool is_first = nb::len(all) == 0;  // Mostly there is none; who looks for one keeps the lock.
-    const std::size_t room = is_first ? 1 : std::min(batch.size(), limit - nb::len(all));
+    const std::size_t room = is_first ? 1 : std::min(batch.size(), limit.value - nb::len(all));
     const auto take_some = [&] { return agent.take_notifications({batch.data(), room}); };
     const std::size_t got = is_first ? take_some() : outside(take_some);
     for (std::size_t i = 0; i < got; ++i) {
@@ -266,7 +266,8 @@ nb::list take_notifications(const AgentHandle& self, std::size_t limit) {
   return all;
 }
 
-std::optional<MessageHandle> take_message(const AgentHandle& self, std::uint32_t channel) {
+std::optional<MessageHandle> take_message(const AgentHandle& self,
+                                          Whole<std::uint32_t, "take_message: channel"> channel) {
   std::optional<Message> one = agent_of(self.state).take_message(channel);
   if (!one) return std::nullopt;
   return MessageHandle{{self.state, std::move(one->peer)}, one->channel, std::move(one->bytes)};
@@ -287,7 +288,8 @@ bool wait(const AgentHandle& self, nb::handle timeout) {
   return *over;
 }
 
-void wait_signal(const AgentHandle& self, const RangeHandle& word, std::uint64_t at_least, nb::handle timeout) {
+void wait_signal(const AgentHandle& self, const RangeHandle& word,
+                 Whole<std::uint64_t, "wait_signal: at_least"> at_least, nb::handle timeout) {
   Agent& agent = agent_of(self.state);
   Status status;
   const std::optional<bool> over =
@@ -368,18 +370,18 @@ void bind_peers_and_plans(AgentClass& agent) {
       nb::arg("peer"), "Forgets a peer: transfers to it end, its plans fail.");
   agent.def(
       "end",
-      [](const AgentHandle& self, std::uint64_t label) {
+      [](const AgentHandle& self, Whole<std::uint64_t, "end: label"> label) {
         Agent& its = agent_of(self.state);
         return take(outside([&] { return its.end(label); }));
       },
       nb::arg("label"), "Cancels all transfers with this label; gives how many there were.");
   agent.def("self", [](const AgentHandle& self) { return PeerHandle{self.state, agent_of(self.state).self()}; });
   agent.def(
-      "plan_write", &plan_write, nb::arg("peer"), nb::arg("source"), nb::arg("target"),
+      "plan_write", &plan_write, nb::arg("peer"), nb::arg("source").none(), nb::arg("target").none(),
       nb::arg("source_index") = nb::none(), nb::arg("target_index") = nb::none(),
       "From this agent's memory to the peer's: tables with their blocks' numbers, lists of tables (the same blocks of "
       "each pair of them), ranges, or lists of ranges.");
-  agent.def("plan_read", &plan_read, nb::arg("peer"), nb::arg("source"), nb::arg("target"),
+  agent.def("plan_read", &plan_read, nb::arg("peer"), nb::arg("source").none(), nb::arg("target").none(),
             nb::arg("source_index") = nb::none(), nb::arg("target_index") = nb::none(),
             "From the peer's memory to this agent's.");
   agent.def(
@@ -398,7 +400,8 @@ void bind_inbox(AgentClass& agent) {
   agent.def("take_event", &take_event, "The oldest news of a peer, or None.");
   agent.def(
       "open_channel",
-      [](const AgentHandle& self, std::uint32_t channel, std::uint32_t credit, const std::string& priority) {
+      [](const AgentHandle& self, Whole<std::uint32_t, "open_channel: channel"> channel,
+         Whole<std::uint32_t, "open_channel: credit"> credit, const std::string& priority) {
         Agent& its = agent_of(self.state);
         const Priority its_class = priority_of("open_channel", priority);
         check(outside([&] { return its.open_channel(channel, credit, its_class); }));
@@ -422,7 +425,7 @@ void bind_inbox(AgentClass& agent) {
   agent.def("event_fd", &event_fd);
   agent.def(
       "make_queue",
-      [](const AgentHandle& self, std::size_t capacity) {
+      [](const AgentHandle& self, Whole<std::size_t, "make_queue: capacity"> capacity) {
         auto queue = std::make_shared<CompletionQueue>(take(agent_of(self.state).make_queue(capacity)));
         return QueueHandle{.queue = std::move(queue)};
       },

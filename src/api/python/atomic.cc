@@ -43,17 +43,19 @@ AtomicHandle start_atomic(const AgentHandle& self, const RemoteRangeHandle& word
   return made;
 }
 
-AtomicHandle start_fetch_add(const AgentHandle& self, const RemoteRangeHandle& word, std::uint64_t add,
-                             nb::handle deadline, const QueueHandle* queue, std::uint64_t cookie) {
+AtomicHandle start_fetch_add(const AgentHandle& self, const RemoteRangeHandle& word,
+                             Whole<std::uint64_t, "fetch_add: add"> add, nb::handle deadline, const QueueHandle* queue,
+                             Whole<std::uint64_t, "fetch_add: cookie"> cookie) {
   return start_atomic(self, word, "fetch_add", {deadline, queue, cookie},
                       [&](const Agent& agent, const RemoteRange& range, const AtomicOptions& options) {
                         return fetch_add(agent, range, add, options);
                       });
 }
 
-AtomicHandle start_compare_swap(const AgentHandle& self, const RemoteRangeHandle& word, std::uint64_t expected,
-                                std::uint64_t desired, nb::handle deadline, const QueueHandle* queue,
-                                std::uint64_t cookie) {
+AtomicHandle start_compare_swap(const AgentHandle& self, const RemoteRangeHandle& word,
+                                Whole<std::uint64_t, "compare_swap: expected"> expected,
+                                Whole<std::uint64_t, "compare_swap: desired"> desired, nb::handle deadline,
+                                const QueueHandle* queue, Whole<std::uint64_t, "compare_swap: cookie"> cookie) {
   return start_atomic(self, word, "compare_swap", {deadline, queue, cookie},
                       [&](const Agent& agent, const RemoteRange& range, const AtomicOptions& options) {
                         return compare_swap(agent, range, expected, desired, options);

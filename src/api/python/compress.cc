@@ -27,7 +27,7 @@ void bind_compressors(nb::module_& module) {
           "The elements of the largest magnitude, that part of them.")
       .def_static(
           "random_k",
-          [](double ratio, std::uint64_t seed, bool feedback) {
+          [](double ratio, Whole<std::uint64_t, "random_k: seed"> seed, bool feedback) {
             return take(Compressor::random_k(ratio, seed, feedback));
           },
           nb::arg("ratio"), nb::arg("seed") = 0, nb::kw_only(), nb::arg("feedback") = true,

@@ -49,14 +49,7 @@ Array array_of(nb::handle from, const std::string& what) {
   return array;
 }
 
-std::uint64_t number_of(nb::handle from, const char* what) {
-  const std::uint64_t number = PyLong_AsUnsignedLongLong(from.ptr());
-  if (number == static_cast<std::uint64_t>(-1) && PyErr_Occurred() != nullptr) {
-    PyErr_Clear();
-    raise_invalid(std::string(what) + " holds something that is no integer from 0 to 2^64 - 1");
-  }
-  return number;
-}
+std::uint64_t number_of(nb::handle from, const char* what) { return whole_of<std::uint64_t>(from, what); }
 
 }  // namespace
 
@@ -97,6 +90,12 @@ nb::str text_of(std::string_view text) {
   PyObject* const made = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace");
   if (made == nullptr) throw nb::python_error();
   return nb::steal<nb::str>(made);
+}
+
+std::string kind_of(nb::handle from) {
+  if (from.is_none()) return "None";
+  const nb::str name = nb::borrow<nb::str>(from.type().attr("__name__"));
+  return name.c_str();
 }
 
 Bytes::Bytes(nb::handle from, const char* what) {

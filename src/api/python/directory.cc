@@ -110,7 +110,7 @@ class DirectoryRequest {
 };
 
 Ticket begin_put(const DirectoryHandle& self, const std::string& key, nb::handle value, nb::handle lease,
-                 bool create_only, std::optional<std::uint64_t> if_version, bool tied) {
+                 bool create_only, MaybeWhole<std::uint64_t, "if_version"> if_version, bool tied) {
   const Bytes bytes(value, "put: the value");
   const PutOptions options{.lease = duration_of(lease, "lease", Duration::zero()),
                            .create_only = create_only,
@@ -120,7 +120,7 @@ Ticket begin_put(const DirectoryHandle& self, const std::string& key, nb::handle
 }
 
 std::uint64_t put(const DirectoryHandle& self, const std::string& key, nb::handle value, nb::handle lease,
-                  bool create_only, std::optional<std::uint64_t> if_version, bool tied, nb::handle timeout) {
+                  bool create_only, MaybeWhole<std::uint64_t, "if_version"> if_version, bool tied, nb::handle timeout) {
   DirectoryRequest request(self, begin_put(self, key, value, lease, create_only, if_version, tied));
   const std::vector<DirectoryEntry> entries = request.answer("put", timeout);
   return entries.empty() ? 0 : entries.front().version;
@@ -144,7 +144,7 @@ nb::list list(const DirectoryHandle& self, const std::string& prefix, nb::handle
   return list_of(request.answer("list", timeout));
 }
 
-bool erase(const DirectoryHandle& self, const std::string& key, std::optional<std::uint64_t> if_version,
+bool erase(const DirectoryHandle& self, const std::string& key, MaybeWhole<std::uint64_t, "if_version"> if_version,
            nb::handle timeout) {
   DirectoryRequest request(self, self.directory->erase(key, {.if_version = if_version}));
   return !request.answer("erase", timeout).empty();
@@ -244,7 +244,7 @@ void bind_asked(nb::module_& module, nb::class_<DirectoryHandle>& directory) {
       .def(
           "_ask_put",
           [](const DirectoryHandle& self, const std::string& key, nb::handle value, nb::handle lease, bool create_only,
-             std::optional<std::uint64_t> if_version, bool tied) {
+             MaybeWhole<std::uint64_t, "if_version"> if_version, bool tied) {
             return AskedHandle(self.directory, begin_put(self, key, value, lease, create_only, if_version, tied));
           },
           nb::arg("key"), nb::arg("value"), nb::arg("lease").none(), nb::arg("create_only"),
@@ -263,7 +263,7 @@ void bind_asked(nb::module_& module, nb::class_<DirectoryHandle>& directory) {
           nb::arg("prefix"))
       .def(
           "_ask_erase",
-          [](const DirectoryHandle& self, const std::string& key, std::optional<std::uint64_t> if_version) {
+          [](const DirectoryHandle& self, const std::string& key, MaybeWhole<std::uint64_t, "if_version"> if_version) {
             return AskedHandle(self.directory, self.directory->erase(key, {.if_version = if_version}));
           },
           nb::arg("key"), nb::arg("if_version").none());

@@ -35,7 +35,7 @@ void bind_drivers(nb::module_& module) {
   nb::class_<DriverHandle>(module, "Driver", "Threads that run several agents, until the last of them is gone.")
       .def(
           "__init__",
-          [](DriverHandle* self, unsigned threads, nb::handle spin) {
+          [](DriverHandle* self, Whole<unsigned, "Driver: threads"> threads, nb::handle spin) {
             DriverOptions with{.threads = threads};
             with.spin = duration_of(spin, "spin", with.spin);
             new (self) DriverHandle(std::make_shared<DriverState>(take(outside([&] { return Driver::start(with); }))));

@@ -46,8 +46,9 @@ FileInfo query(nb::handle file) {
 
 }  // namespace
 
-RegionHandle add_file(const AgentHandle& self, nb::handle file, const std::string& name, std::uint64_t size,
-                      const std::string& rights, bool create, const std::string& direct, bool listed) {
+RegionHandle add_file(const AgentHandle& self, nb::handle file, const std::string& name,
+                      Whole<std::uint64_t, "add_file: size"> size, const std::string& rights, bool create,
+                      const std::string& direct, bool listed) {
   Agent& its = agent_of(self.state);
   FileName which = file_name(file, "add_file");
   if (create && which.descriptor >= 0) raise_invalid("add_file: create goes with a path only");

@@ -17,7 +17,8 @@ bool revoke(const GrantHandle& self, nb::handle timeout) {
   return true;
 }
 
-RemoteRangeHandle range(const GrantedHandle& self, std::uint64_t offset, std::optional<std::uint64_t> size) {
+RemoteRangeHandle range(const GrantedHandle& self, Whole<std::uint64_t, "range: offset"> offset,
+                        MaybeWhole<std::uint64_t, "range: size"> size) {
   const std::uint64_t whole = self.granted.size();
   const std::uint64_t wanted = size.value_or(offset <= whole ? whole - offset : 0);
   if (offset > whole || wanted > whole - offset) {
@@ -33,9 +34,8 @@ TableHandle granted_table(const GrantedHandle& self, RangeTable table) {
 }
 
 TableHandle table(const GrantedHandle& self, nb::handle blocks) {
-  if (PyLong_Check(blocks.ptr())) {
-    std::uint64_t bytes = 0;
-    if (!nb::try_cast(blocks, bytes)) raise_invalid("table: the size of a block is negative or above 2^64 - 1");
+  if (is_number(blocks)) {
+    const auto bytes = whole_of<std::uint64_t>(blocks, "table: the size of a block");
     return granted_table(self, self.granted.table(bytes));
   }
   const RangeArray ranges(blocks, "table: ranges");
@@ -50,8 +50,9 @@ GrantedHandle import_by(const AgentRef& agent, const Importer& importer, nb::han
 
 }  // namespace
 
-GrantHandle make_grant(const RegionHandle& self, std::uint64_t offset, std::optional<std::uint64_t> size,
-                       const std::string& rights, nb::handle expiry, const PeerHandle* peer, bool single_use) {
+GrantHandle make_grant(const RegionHandle& self, Whole<std::uint64_t, "grant: offset"> offset,
+                       MaybeWhole<std::uint64_t, "grant: size"> size, const std::string& rights, nb::handle expiry,
+                       const PeerHandle* peer, bool single_use) {
   (void)agent_of(self.state->agent);
   const Region& region = self.state->region;
   const std::uint64_t wanted = size.value_or(offset <= region.size() ? region.size() - offset : 0);

@@ -115,7 +115,7 @@ RegionOptions open_tensor(nb::handle from, RegionState& state, const std::string
     if (nb::hasattr(from, "__dlpack__")) {
       raise_invalid(call + ": the tensor is not contiguous (or its owner does not give it out)", kWholeArray);
     }
-    raise_invalid(call + ": the object gives out no memory",
+    raise_invalid(call + ": " + kind_of(from) + " gives out no memory",
                   "give one with the buffer protocol or with __dlpack__, such as a numpy array or a tensor");
   }
   RegionOptions options{
@@ -155,7 +155,8 @@ RegionRef region_at(AgentState& agent, std::uintptr_t start, std::size_t size) {
   return nullptr;
 }
 
-RangeHandle range(const RegionHandle& self, std::uint64_t offset, std::optional<std::uint64_t> size) {
+RangeHandle range(const RegionHandle& self, Whole<std::uint64_t, "range: offset"> offset,
+                  MaybeWhole<std::uint64_t, "range: size"> size) {
   const std::uint64_t whole = self.state->region.size();
   const std::uint64_t wanted = size.value_or(offset <= whole ? whole - offset : 0);
   if (offset > whole || wanted > whole - offset) {
@@ -172,18 +173,17 @@ TableHandle table_handle(const RegionRef& region, RangeTable table) {
 
 TableHandle local_table(const RegionHandle& self, nb::handle blocks) {
   const Region& region = self.state->region;
-  if (PyLong_Check(blocks.ptr())) {
-    std::uint64_t bytes = 0;
-    if (!nb::try_cast(blocks, bytes)) raise_invalid("table: the size of a block is negative or above 2^64 - 1");
+  if (is_number(blocks)) {
+    const auto bytes = whole_of<std::uint64_t>(blocks, "table: the size of a block");
     return table_handle(self.state, region.table(bytes));
   }
   const RangeArray ranges(blocks, "table: ranges");
   return table_handle(self.state, outside([&] { return region.table(ranges.view()); }));
 }
 
-nb::tuple table_at(const TableHandle& self, std::int64_t index) {
+nb::tuple table_at(const TableHandle& self, Whole<std::int64_t, "the index of a table"> index) {
   const auto size = static_cast<std::int64_t>(self.table.size());
-  const std::int64_t at = index < 0 ? index + size : index;
+  const std::int64_t at = index < 0 ? index + size : index.value;
   if (at < 0 || at >= size) throw nb::index_error("table index out of range");
   const StridedRange range = take(self.table.at(static_cast<std::uint64_t>(at)));
   return nb::make_tuple(range.offset, range.size);
@@ -249,8 +249,8 @@ RegionHandle add_region(const AgentHandle& self, nb::handle memory, const std::s
   return keep(self.state, std::move(state), std::move(made));
 }
 
-RegionHandle allocate(const AgentHandle& self, std::uint64_t size, const std::string& name, const std::string& rights,
-                      const std::string& huge_pages, bool listed) {
+RegionHandle allocate(const AgentHandle& self, Whole<std::uint64_t, "allocate: size"> size, const std::string& name,
+                      const std::string& rights, const std::string& huge_pages, bool listed) {
   Agent& its = agent_of(self.state);
   AllocateOptions options{.name = name, .size = size, .rights = rights_of(rights), .listed = listed};
   if (huge_pages == "off") {

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "api/gil.h"
+#include "api/python/whole.h"
 
 namespace hawser::api::python {
 
@@ -49,6 +50,9 @@ nb::object error_object(const Status& status);
 std::string name_of(std::string_view words);
 /// Text that may hold any bytes.
 nb::str text_of(std::string_view text);
+
+/// What an object is, for errors: the name of its type.
+std::string kind_of(nb::handle from);
 
 /// The bytes of a str (as UTF-8) or of anything with the buffer protocol; only bytes and str are not copied.
 struct Bytes {
@@ -259,14 +263,16 @@ class RangeArray {
 
 RegionHandle add_region(const AgentHandle& self, nb::handle memory, const std::string& name,
                         const std::optional<std::string>& rights, bool listed);
-RegionHandle allocate(const AgentHandle& self, std::uint64_t size, const std::string& name, const std::string& rights,
-                      const std::string& huge_pages, bool listed);
-GrantHandle make_grant(const RegionHandle& self, std::uint64_t offset, std::optional<std::uint64_t> size,
-                       const std::string& rights, nb::handle expiry, const PeerHandle* peer, bool single_use);
+RegionHandle allocate(const AgentHandle& self, Whole<std::uint64_t, "allocate: size"> size, const std::string& name,
+                      const std::string& rights, const std::string& huge_pages, bool listed);
+GrantHandle make_grant(const RegionHandle& self, Whole<std::uint64_t, "grant: offset"> offset,
+                       MaybeWhole<std::uint64_t, "grant: size"> size, const std::string& rights, nb::handle expiry,
+                       const PeerHandle* peer, bool single_use);
 GrantedHandle import_grant(const AgentHandle& self, nb::handle data);
 GrantedHandle import_peers_grant(const PeerHandle& self, nb::handle data);
-RegionHandle add_file(const AgentHandle& self, nb::handle file, const std::string& name, std::uint64_t size,
-                      const std::string& rights, bool create, const std::string& direct, bool listed);
+RegionHandle add_file(const AgentHandle& self, nb::handle file, const std::string& name,
+                      Whole<std::uint64_t, "add_file: size"> size, const std::string& rights, bool create,
+                      const std::string& direct, bool listed);
 const char* text_of_rights(Rights rights);
 /// From "read_write", "read", "write", "none".
 Rights rights_of(const std::string& text);

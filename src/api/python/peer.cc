@@ -16,13 +16,12 @@ namespace {
 RemoteRange region_of(const PeerHandle& self, nb::handle which) {
   (void)agent_of(self.agent);
   if (PyUnicode_Check(which.ptr())) return take(self.peer.region(Bytes(which, "region").view));
-  std::uint32_t index = 0;
-  if (!nb::try_cast(which, index)) raise_invalid("a peer's region is named by its name (str) or its number (int)");
-  return take(self.peer.region(index));
+  if (!PyIndex_Check(which.ptr())) raise_invalid("a peer's region is named by its name (str) or its number (int)");
+  return take(self.peer.region(whole_of<std::uint32_t>(which, "the number of a peer's region")));
 }
 
-RemoteRangeHandle range(const PeerHandle& self, nb::handle which, std::uint64_t offset,
-                        std::optional<std::uint64_t> size) {
+RemoteRangeHandle range(const PeerHandle& self, nb::handle which, Whole<std::uint64_t, "range: offset"> offset,
+                        MaybeWhole<std::uint64_t, "range: size"> size) {
   RemoteRange range = region_of(self, which);
   const std::uint64_t whole = region_info(range).size;
   const std::uint64_t wanted = size.value_or(offset <= whole ? whole - offset : 0);
@@ -56,9 +55,8 @@ void await_regions(const PeerHandle& self, const std::vector<std::string>& regio
 TableHandle table(const PeerHandle& self, const std::string& region, nb::handle blocks, nb::handle timeout) {
   (void)agent_of(self.agent);
   if (!timeout.is_none()) await_regions(self, {region}, timeout);
-  if (PyLong_Check(blocks.ptr())) {
-    std::uint64_t bytes = 0;
-    if (!nb::try_cast(blocks, bytes)) raise_invalid("table: the size of a block is negative or above 2^64 - 1");
+  if (is_number(blocks)) {
+    const auto bytes = whole_of<std::uint64_t>(blocks, "table: the size of a block");
     return table_handle(self, self.peer.table(region, bytes));
   }
   const RangeArray ranges(blocks, "table: ranges");
@@ -101,7 +99,8 @@ void notify(const PeerHandle& self, nb::handle data) {
   check(outside([&] { return self.peer.notify(bytes.view); }));
 }
 
-std::uint64_t send(const PeerHandle& self, std::uint32_t channel, nb::handle data, nb::handle timeout) {
+std::uint64_t send(const PeerHandle& self, Whole<std::uint32_t, "send: channel"> channel, nb::handle data,
+                   nb::handle timeout) {
   (void)agent_of(self.agent);
   constexpr Duration kPatience = std::chrono::seconds(5);
   const Bytes bytes(data, "send");
@@ -147,7 +146,7 @@ void bind_peers(nb::module_& module) {
       .def("__hash__", [](const PeerHandle& self) { return std::hash<const void*>()(core_of(self.peer).get()); })
       .def("region_names", &region_names)
       .def(
-          "region", [](const PeerHandle& self, nb::handle which) { return range(self, which, 0, std::nullopt); },
+          "region", [](const PeerHandle& self, nb::handle which) { return range(self, which, {0}, std::nullopt); },
           nb::arg("which"), "All of a region, by name or by number.")
       .def("range", &range, nb::arg("region"), nb::arg("offset") = 0, nb::arg("size") = nb::none())
       .def("table", &table, nb::arg("region"), nb::arg("blocks"), nb::arg("timeout") = nb::none(),
@@ -169,7 +168,10 @@ void bind_peers(nb::module_& module) {
           "By channel the number of the last message that the peer's agent is known to have taken, with all before it; "
           "0: none. Also of a peer that is down. Taken is in the agent's inbox, not read by its program.")
       .def(
-          "opened", [](const PeerHandle& self, std::uint32_t channel) { return self.peer.opened(channel); },
+          "opened",
+          [](const PeerHandle& self, Whole<std::uint32_t, "opened: channel"> channel) {
+            return self.peer.opened(channel);
+          },
           nb::arg("channel"), "Whether the peer has told that the channel is open.")
       .def_prop_ro("agent", [](const PeerHandle& self) { return wrapper_of(self.agent); });
 }

@@ -199,9 +199,8 @@ void bind_handles(nb::module_& module) {
                    })
       .def(
           "slice",
-          [](const rdma::RemoteBuffer& self, std::uint64_t offset, std::uint64_t size) {
-            return take(self.slice(offset, size));
-          },
+          [](const rdma::RemoteBuffer& self, Whole<std::uint64_t, "slice: offset"> offset,
+             Whole<std::uint64_t, "slice: size"> size) { return take(self.slice(offset, size)); },
           nb::arg("offset"), nb::arg("size"))
       .def("encode",
            [](const rdma::RemoteBuffer& self) {

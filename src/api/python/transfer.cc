@@ -18,15 +18,41 @@ struct Side {
   std::vector<RemoteRangeHandle> remote;
 };
 
-void add_part(const AgentHandle& agent, nb::handle from, bool is_local, Side& side) {
+/// Which side of which call an argument is.
+struct Place {
+  Operation operation;
+  bool is_local;
+};
+
+/// Mostly the two sides were given in the order of another call.
+[[noreturn]] void raise_misplaced(const Place& place, const std::string& is) {
+  const bool is_write = place.operation == Operation::kWrite;
+  const std::string call = is_write ? "plan_write" : "plan_read";
+  const char* const argument = is_write == place.is_local ? "source" : "target";
+  raise_invalid(
+      call + ": " + argument + " must be " +
+          (place.is_local ? "memory of this agent (a Region, Range or Table of it, an array, or a list of them)"
+                          : "memory of the peer (a RemoteRange or a Table of it, or a list of them)") +
+          ", and is " + is,
+      is_write ? "write(peer, source, target): source is here, target is what Peer.range, .region or .table give"
+               : "read(peer, source, target): source is what Peer.range, .region or .table give, target is here");
+}
+
+void add_table(const TableHandle& table, const Place& place, Side& side) {
+  const bool is_local = table.region != nullptr;
+  if (is_local != place.is_local) raise_misplaced(place, is_local ? "a Table of this agent" : "a Table of a peer");
+  side.tables.push_back(table);
+}
+
+void add_part(const AgentHandle& agent, nb::handle from, const Place& place, Side& side) {
   const RangeHandle* range = nullptr;
   const RegionHandle* region = nullptr;
   const RemoteRangeHandle* remote = nullptr;
-  if (!is_local) {
-    if (!nb::try_cast(from, remote) || remote == nullptr) {
-      raise_invalid("a plan's remote side must be a Table of a peer, a RemoteRange or a list of them",
-                    "use what Peer.table, Peer.region and Peer.range give");
-    }
+  const bool is_remote = nb::try_cast(from, remote) && remote != nullptr;
+  if (is_remote == place.is_local || from.is_none() || nb::isinstance<PeerHandle>(from)) {
+    raise_misplaced(place, kind_of(from));
+  }
+  if (is_remote) {
     side.remote.push_back(*remote);
   } else if (nb::try_cast(from, range) && range != nullptr) {
     side.local.push_back(*range);
@@ -37,21 +63,21 @@ void add_part(const AgentHandle& agent, nb::handle from, bool is_local, Side& si
   }
 }
 
-Side side_of(const AgentHandle& agent, nb::handle from, bool is_local) {
+Side side_of(const AgentHandle& agent, nb::handle from, const Place& place) {
   Side side;
   const TableHandle* table = nullptr;
   side.is_one_table = nb::try_cast(from, table) && table != nullptr;
-  if (side.is_one_table) side.tables.push_back(*table);
+  if (side.is_one_table) add_table(*table, place, side);
   if (side.is_one_table) return side;
   if (!PyList_Check(from.ptr()) && !PyTuple_Check(from.ptr())) {
-    add_part(agent, from, is_local, side);
+    add_part(agent, from, place, side);
     return side;
   }
   for (nb::handle part : nb::iter(from)) {
     if (nb::try_cast(part, table) && table != nullptr) {
-      side.tables.push_back(*table);
+      add_table(*table, place, side);
     } else {
-      add_part(agent, part, is_local, side);
+      add_part(agent, part, place, side);
     }
   }
   if (!side.tables.empty() && side.local.size() + side.remote.size() > 0) {
@@ -131,8 +157,8 @@ std::shared_ptr<PlanState> plan_ranges(Agent& agent, const PeerHandle& peer, con
 
 PlanHandle plan(const AgentHandle& self, const PeerHandle& peer, const Request& request) {
   Agent& agent = agent_of(self.state);
-  const Side local = side_of(self, request.local, true);
-  const Side remote = side_of(self, request.remote, false);
+  const Side local = side_of(self, request.local, {request.operation, true});
+  const Side remote = side_of(self, request.remote, {request.operation, false});
   if (local.tables.empty() != remote.tables.empty()) {
     raise_invalid("a plan has tables on both sides or ranges on both sides");
   }
@@ -236,8 +262,9 @@ Duration deadline_of(nb::handle from, const char* call) {
 }
 
 TransferHandle submit(const PlanHandle& self, nb::handle notify, nb::handle deadline, const std::string& priority,
-                      const QueueHandle* queue, std::uint64_t cookie, std::uint64_t label, nb::handle signal,
-                      nb::handle after, nb::handle done, bool durable) {
+                      const QueueHandle* queue, Whole<std::uint64_t, "submit: cookie"> cookie,
+                      Whole<std::uint64_t, "submit: label"> label, nb::handle signal, nb::handle after, nb::handle done,
+                      bool durable) {
   (void)agent_of(self.state->agent);
   SubmitOptions options{
       .priority = priority_of("submit", priority), .cookie = cookie, .label = label, .durable = durable};

@@ -263,8 +263,8 @@ std::vector<std::span<Byte>> parts_of(nb::handle x, const char* call, std::vecto
   return parts;
 }
 
-RequestHandle isend(const WorldHandle& self, nb::handle x, std::uint32_t dest, std::uint64_t tag,
-                    const std::string& priority, nb::handle timeout) {
+RequestHandle isend(const WorldHandle& self, nb::handle x, Whole<std::uint32_t, "send: dest"> dest,
+                    Whole<std::uint64_t, "send: tag"> tag, const std::string& priority, nb::handle timeout) {
   const MessageOptions options{.timeout = deadline_of(timeout), .priority = priority_of("send", priority)};
   if (is_list(x)) {
     std::vector<Source> arrays;
@@ -276,8 +276,8 @@ RequestHandle isend(const WorldHandle& self, nb::handle x, std::uint32_t dest, s
   return fly(self, {array}, [&](World& world) { return world.isend(bytes, dest, tag, options); });
 }
 
-RequestHandle irecv(const WorldHandle& self, nb::handle x, std::optional<std::uint32_t> source,
-                    std::optional<std::uint64_t> tag, bool exact, nb::handle timeout) {
+RequestHandle irecv(const WorldHandle& self, nb::handle x, MaybeWhole<std::uint32_t, "recv: source"> source,
+                    MaybeWhole<std::uint64_t, "recv: tag"> tag, bool exact, nb::handle timeout) {
   const std::uint32_t from = source.value_or(kAnySource);
   const MessageOptions options{.timeout = deadline_of(timeout), .exact = exact};
   const auto begin = [&]() -> RequestHandle {
@@ -322,7 +322,8 @@ RequestHandle iall_reduce(const WorldHandle& self, nb::handle x, const std::stri
 
 /// Arrays of one type that follow one another; a request for each bucket.
 std::vector<RequestHandle> iall_reduce_bucketed(const WorldHandle& self, nb::handle arrays, const std::string& op,
-                                                std::size_t bucket, bool reproducible, nb::handle timeout) {
+                                                Whole<std::size_t, "all_reduce: bucket"> bucket, bool reproducible,
+                                                nb::handle timeout) {
   const char* const call = "all_reduce";
   const ReduceOp kind = op_of(op, call);
   const CollectiveOptions options = options_of(self, timeout, reproducible);
@@ -347,8 +348,8 @@ std::vector<RequestHandle> iall_reduce_bucketed(const WorldHandle& self, nb::han
   return handles;
 }
 
-RequestHandle ireduce(const WorldHandle& self, nb::handle x, std::uint32_t root, const std::string& op,
-                      nb::handle timeout) {
+RequestHandle ireduce(const WorldHandle& self, nb::handle x, Whole<std::uint32_t, "reduce: root"> root,
+                      const std::string& op, nb::handle timeout) {
   const Source array = readable(array_of<Array>(x, "reduce", "x"));
   const Elements elements(array, "reduce");
   const ReduceOp kind = op_of(op, "reduce");
@@ -359,7 +360,8 @@ RequestHandle ireduce(const WorldHandle& self, nb::handle x, std::uint32_t root,
   });
 }
 
-RequestHandle ibroadcast(const WorldHandle& self, nb::handle x, std::uint32_t root, nb::handle timeout) {
+RequestHandle ibroadcast(const WorldHandle& self, nb::handle x, Whole<std::uint32_t, "broadcast: root"> root,
+                         nb::handle timeout) {
   const Source array = readable(array_of<Array>(x, "broadcast", "x"));
   const Elements elements(array, "broadcast");
   const CollectiveOptions options = options_of(self, timeout);
@@ -368,7 +370,7 @@ RequestHandle ibroadcast(const WorldHandle& self, nb::handle x, std::uint32_t ro
   });
 }
 
-using Counts = std::optional<std::vector<std::uint64_t>>;
+using Counts = MaybeWholes<std::uint64_t, "a count of elements">;
 
 RequestHandle iall_gather(const WorldHandle& self, nb::handle out, nb::handle x, const Counts& counts,
                           nb::handle timeout) {
@@ -402,8 +404,8 @@ RequestHandle ireduce_scatter(const WorldHandle& self, nb::handle out, nb::handl
   });
 }
 
-RequestHandle igather(const WorldHandle& self, nb::handle out, nb::handle x, std::uint32_t root, const Counts& counts,
-                      nb::handle timeout) {
+RequestHandle igather(const WorldHandle& self, nb::handle out, nb::handle x, Whole<std::uint32_t, "gather: root"> root,
+                      const Counts& counts, nb::handle timeout) {
   const char* const call = "gather";
   const World& world = world_of(self);
   const bool is_root = world.rank() == root;
@@ -420,8 +422,8 @@ RequestHandle igather(const WorldHandle& self, nb::handle out, nb::handle x, std
   });
 }
 
-RequestHandle iscatter(const WorldHandle& self, nb::handle out, nb::handle x, std::uint32_t root, const Counts& counts,
-                       nb::handle timeout) {
+RequestHandle iscatter(const WorldHandle& self, nb::handle out, nb::handle x,
+                       Whole<std::uint32_t, "scatter: root"> root, const Counts& counts, nb::handle timeout) {
   const char* const call = "scatter";
   const World& world = world_of(self);
   const bool is_root = world.rank() == root;
@@ -542,9 +544,9 @@ std::optional<Quorum> quorum_of(const std::optional<std::string>& given) {
   raise_invalid("World: quorum '" + name + "' is none of none and majority");
 }
 
-nb::list local(std::uint32_t size, const std::string& name, nb::handle backends, nb::handle timeout,
-               const std::string& topology, const std::optional<std::string>& quorum, const std::string& recovery,
-               const std::optional<std::string>& cost_model) {
+nb::list local(Whole<std::uint32_t, "World.local: size"> size, const std::string& name, nb::handle backends,
+               nb::handle timeout, const std::string& topology, const std::optional<std::string>& quorum,
+               const std::string& recovery, const std::optional<std::string>& cost_model) {
   WorldOptions options = world_options(name, nb::none(), backends, timeout);
   options.topology = take(parse_topology(topology));
   options.quorum = quorum_of(quorum);
@@ -592,7 +594,8 @@ WorldStore store_of(nb::handle store) {
   return made;
 }
 
-WorldHandle open_world(std::optional<std::uint32_t> size, std::optional<std::uint32_t> rank, nb::handle directory,
+WorldHandle open_world(MaybeWhole<std::uint32_t, "World.open: size"> size,
+                       MaybeWhole<std::uint32_t, "World.open: rank"> rank, nb::handle directory,
                        const std::optional<std::string>& name, nb::handle backends, bool driven, nb::handle timeout,
                        nb::handle store, const std::optional<std::string>& seed,
                        const std::optional<std::string>& token_file, const std::optional<std::string>& topology,
@@ -622,8 +625,8 @@ WorldHandle open_world(std::optional<std::uint32_t> size, std::optional<std::uin
   return {std::make_shared<WorldState>(take(outside([&] { return World::open(std::move(options)); })), driven)};
 }
 
-nb::object probe(const WorldHandle& self, std::optional<std::uint32_t> source, std::optional<std::uint64_t> tag,
-                 nb::handle timeout) {
+nb::object probe(const WorldHandle& self, MaybeWhole<std::uint32_t, "probe: source"> source,
+                 MaybeWhole<std::uint64_t, "probe: tag"> tag, nb::handle timeout) {
   const World& world = world_of(self);
   std::optional<Received> found;
   const std::optional<bool> over =
@@ -646,9 +649,9 @@ void close(const WorldHandle& self, nb::handle timeout, bool together) {
 
 // ---- Groups.
 
-WorldHandle group(const WorldHandle& self, const std::vector<std::uint32_t>& ranks) {
+WorldHandle group(const WorldHandle& self, const Wholes<std::uint32_t, "group: a rank">& ranks) {
   World& world = world_of(self);
-  return {std::make_shared<WorldState>(take(outside([&] { return world.group(ranks); })), self.state->driven)};
+  return {std::make_shared<WorldState>(take(outside([&] { return world.group(ranks.values); })), self.state->driven)};
 }
 
 WorldHandle duplicate(const WorldHandle& self) {
@@ -656,23 +659,24 @@ WorldHandle duplicate(const WorldHandle& self) {
   return {std::make_shared<WorldState>(take(outside([&] { return world.duplicate(); })), self.state->driven)};
 }
 
-std::optional<WorldHandle> split(const WorldHandle& self, std::optional<std::uint32_t> color, std::int64_t key) {
+std::optional<WorldHandle> split(const WorldHandle& self, MaybeWhole<std::uint32_t, "split: color"> color,
+                                 Whole<std::int64_t, "split: key"> key) {
   World& world = world_of(self);
   World made = take(outside([&] { return world.split(color, key); }));
   if (!made.valid()) return std::nullopt;
   return WorldHandle{std::make_shared<WorldState>(std::move(made), self.state->driven)};
 }
 
-std::uint32_t host_of(const WorldHandle& self, std::uint32_t rank) {
+std::uint32_t host_of(const WorldHandle& self, Whole<std::uint32_t, "host_of: rank"> rank) {
   const World& world = self.state->world;
   if (rank < world.size()) return world.host(rank);
-  raise_invalid("World.host_of: there is no rank " + std::to_string(rank));
+  raise_invalid("World.host_of: there is no rank " + std::to_string(rank.value));
 }
 
-std::uint32_t root_rank(const WorldHandle& self, std::uint32_t rank) {
+std::uint32_t root_rank(const WorldHandle& self, Whole<std::uint32_t, "root_rank: rank"> rank) {
   const World& world = world_of(self);
   if (rank < world.size()) return world.root_rank(rank);
-  raise_invalid("World.root_rank: there is no rank " + std::to_string(rank));
+  raise_invalid("World.root_rank: there is no rank " + std::to_string(rank.value));
 }
 
 // ---- Calls.
@@ -682,8 +686,8 @@ void register_handler(const WorldHandle& self, const std::string& name, nb::call
   check(world_of(self).register_handler(name, [handler](const IncomingCall& call) { return handler->call(call); }));
 }
 
-RequestHandle icall(const WorldHandle& self, std::uint32_t dest, const std::string& name, nb::bytes arguments,
-                    nb::handle timeout) {
+RequestHandle icall(const WorldHandle& self, Whole<std::uint32_t, "call: dest"> dest, const std::string& name,
+                    nb::bytes arguments, nb::handle timeout) {
   const CallOptions options{.timeout = deadline_of(timeout)};
   const std::span bytes(reinterpret_cast<const std::byte*>(arguments.c_str()), arguments.size());
   RequestHandle made = fly(self, {}, [&](World& world) { return world.icall(dest, name, bytes, options); });
@@ -699,9 +703,10 @@ RequestHandle iagree(const WorldHandle& self, bool flag, nb::handle timeout) {
   return fly(self, {}, [&](World& world) { return world.iagree(flag, patience); });
 }
 
-RequestHandle ishrink(const WorldHandle& self, const std::vector<std::uint32_t>& without, nb::handle timeout) {
+RequestHandle ishrink(const WorldHandle& self, const Wholes<std::uint32_t, "shrink: a rank">& without,
+                      nb::handle timeout) {
   const Duration patience = deadline_of(timeout);
-  return fly(self, {}, [&](World& world) { return world.ishrink(without, patience); });
+  return fly(self, {}, [&](World& world) { return world.ishrink(without.values, patience); });
 }
 
 bool agreed(const WorldHandle& self, const RequestHandle& request) {
@@ -713,7 +718,8 @@ WorldHandle shrunk(const WorldHandle& self, const RequestHandle& request) {
   return {std::make_shared<WorldState>(std::move(made), self.state->driven)};
 }
 
-std::vector<std::uint32_t> failures(const WorldHandle& self, std::size_t known, nb::handle timeout) {
+std::vector<std::uint32_t> failures(const WorldHandle& self, Whole<std::size_t, "failures: known"> known,
+                                    nb::handle timeout) {
   std::vector<std::uint32_t> found;
   const std::optional<bool> over =
       wait_in_slices(duration_of(timeout, "timeout", Duration::zero()), [&](Duration slice) {
@@ -785,7 +791,7 @@ void bind_messages(nb::class_<WorldHandle>& world) {
 }
 
 /// Memory that the ranks of the host map. It goes with the last array that views it.
-nb::object allocate(const WorldHandle& self, std::uint64_t size) {
+nb::object allocate(const WorldHandle& self, Whole<std::uint64_t, "allocate: size"> size) {
   struct Kept {
     Region region;
     const int forks = Exit::of_module().forks();
@@ -886,7 +892,9 @@ void bind_worlds(nb::module_& module) {
           "How many ranks are on this rank's host.")
       .def(
           "has_direct_peer",
-          [](const WorldHandle& self, std::uint32_t rank) { return self.state->world.has_direct_peer(rank); },
+          [](const WorldHandle& self, Whole<std::uint32_t, "has_direct_peer: rank"> rank) {
+            return self.state->world.has_direct_peer(rank);
+          },
           nb::arg("rank"), "Whether the rank is a neighbour in the world's topology.")
       .def("_split", &split, nb::keep_alive<0, 1>(), nb::arg("color").none(), nb::arg("key") = 0,
            "As split, but Ctrl-C does not end it.")

@@ -79,7 +79,7 @@ struct Item {
 };
 
 Status wrong_item(std::string_view item, std::string_view why) {
-  return Status(Code::kInvalid, base::format("tcp: listen = '{}': {}", base::shown(item), why))
+  return Status(Code::kInvalid, base::format("listen = '{}': {}", base::shown(item), why))
       .with_advice(
           "write an address in numbers (10.0.0.1, ::1; 0.0.0.0 and :: mean all), a network (10.0.0.0/8) or an "
           "interface "
@@ -123,7 +123,7 @@ Result<std::vector<Item>> parse_items(std::string_view text) {
     HAWSER_TRY_ASSIGN(Item item, parse_item(one));
     items.push_back(std::move(item));
   }
-  if (items.empty()) return Status(Code::kInvalid, "tcp: listen names no address");
+  if (items.empty()) return Status(Code::kInvalid, "listen names no address");
   return items;
 }
 

@@ -1,5 +1,6 @@
 #include "cli/bench/report_page.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -10,6 +11,8 @@
 #include <sstream>
 
 #include "base/fd.h"
+#include "base/file_kind.h"
+#include "base/try.h"
 
 namespace hawser::cli::bench {
 namespace {
@@ -67,6 +70,7 @@ Result<Json> read_results(const std::string& path) {
 }
 
 Status write_page(const std::string& path, const Json& results) {
+  HAWSER_TRY(base::check_file_place(AT_FDCWD, path, path));
   const std::string part = fmt::format("{}.part.{}", path, ::getpid());
   std::FILE* file = std::fopen(part.c_str(), "wxe");
   if (file == nullptr) return not_written(path, errno);

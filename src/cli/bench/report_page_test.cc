@@ -69,7 +69,7 @@ TEST(ReportPage, WritesTheWholePageOrNone) {
   EXPECT_EQ(text_of(path), report_page(some_results()));
   EXPECT_EQ(write_page(folder.path("no/out.html"), some_results()).code(), Code::kFailed);
   std::filesystem::create_directory(folder.path("taken"));
-  EXPECT_EQ(write_page(folder.path("taken"), some_results()).code(), Code::kFailed);
+  EXPECT_EQ(write_page(folder.path("taken"), some_results()).code(), Code::kInvalid);
   const auto left = std::filesystem::directory_iterator(folder.path());
   EXPECT_EQ(std::distance(begin(left), end(left)), 2) << "a part of a page was left";
 }

@@ -28,15 +28,21 @@ Result<std::vector<std::string>> parts_of(std::string_view path) {
     return Status(Code::kDenied, fmt::format("'{}' is no path beneath the served folder", base::shown(path)))
         .with_advice("give a relative path without '..'");
   };
-  if (path.find('\0') != std::string_view::npos) return denied();
+  if (path.starts_with('/') || path.find('\0') != std::string_view::npos) return denied();
   while (!path.empty()) {
     const std::size_t slash = path.find('/');
     const std::string_view part = path.substr(0, slash);
-    if (part.empty() || part == "." || part == "..") return denied();
-    parts.emplace_back(part);
+    if (part == "..") return denied();
+    if (!part.empty() && part != ".") parts.emplace_back(part);
     path = slash == std::string_view::npos ? std::string_view() : path.substr(slash + 1);
   }
   return parts;
+}
+
+Status check_listed_path(std::string_view path) {
+  HAWSER_TRY_ASSIGN(const std::vector<std::string> parts, parts_of(path));
+  if (!parts.empty() && fmt::format("{}", fmt::join(parts, "/")) == path) return {};
+  return Status(Code::kDenied, fmt::format("'{}' is no path of a file in a folder", base::shown(path)));
 }
 
 Result<Beneath> find_beneath(int root, std::string_view path, bool make) {
@@ -65,6 +71,8 @@ Result<base::Fd> open_beneath(int root, std::string_view path, int flags, unsign
   HAWSER_TRY_ASSIGN(const Beneath at, find_beneath(root, path, false));
   base::Fd fd(::openat(at.folder.get(), at.name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, mode));
   if (!fd) return refused(path, errno);
+  struct stat is {};
+  if ((flags & O_PATH) != 0 && ::fstat(fd.get(), &is) == 0 && S_ISLNK(is.st_mode)) return refused(path, ELOOP);
   return fd;
 }
 

@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "base/fd.h"
+#include "base/file_kind.h"
 #include "base/file_limit.h"
 #include "base/shown.h"
 #include "base/try.h"
@@ -113,14 +114,35 @@ Result<WrittenChunk> write_chunk(int fd, std::string_view name, std::uint64_t of
   return WrittenChunk{.direct = past};
 }
 
-Result<FileFacts> facts_of(int fd, std::string_view name) {
-  struct stat is {};
-  if (::fstat(fd, &is) != 0) return failed("looking at", name, errno);
+namespace {
+
+FileFacts facts_from(const struct stat& is) {
   return FileFacts{.is_file = S_ISREG(is.st_mode),
                    .is_folder = S_ISDIR(is.st_mode),
+                   .kind = base::file_kind(is.st_mode),
                    .size = static_cast<std::uint64_t>(is.st_size),
                    .mode = static_cast<std::uint32_t>(is.st_mode & 0777),
                    .mtime_ns = is.st_mtim.tv_sec * kSecond + is.st_mtim.tv_nsec};
+}
+
+}  // namespace
+
+Result<FileFacts> facts_of(int fd, std::string_view name) {
+  struct stat is {};
+  if (::fstat(fd, &is) != 0) return failed("looking at", name, errno);
+  return facts_from(is);
+}
+
+Result<FileFacts> facts_at(const std::string& path) {
+  struct stat is {};
+  if (::stat(path.c_str(), &is) != 0) return failed("looking at", path, errno);
+  return facts_from(is);
+}
+
+Status not_copied(std::string_view path, std::string_view kind) {
+  return Status(Code::kInvalid,
+                fmt::format("'{}' is {}; only regular files are copied", base::shown(path), base::shown(kind)))
+      .with_advice(kind == base::file_kind(S_IFDIR) ? "copy folders with -r" : "");
 }
 
 Status seal_file(int fd, std::string_view name, const FileFacts& facts) {

@@ -30,11 +30,16 @@ Result<WrittenChunk> write_chunk(int fd, std::string_view name, std::uint64_t of
 
 struct FileFacts {
   bool is_file = false, is_folder = false;
+  std::string_view kind = "a regular file";  ///< As base::file_kind says it.
   std::uint64_t size = 0;
   std::uint32_t mode = 0;
   std::int64_t mtime_ns = 0;
 };
 Result<FileFacts> facts_of(int fd, std::string_view name);
+/// The same without opening it, which the writer of a FIFO would notice. Links are followed.
+Result<FileFacts> facts_at(const std::string& path);
+/// Why what is no regular file is not copied.
+Status not_copied(std::string_view path, std::string_view kind);
 /// Size, permissions and time of a file that is complete.
 Status seal_file(int fd, std::string_view name, const FileFacts& facts);
 

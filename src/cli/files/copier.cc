@@ -118,10 +118,7 @@ Status Copier::for_chunks(std::uint64_t size, const ChunkMover& move) {
 
 Status Copier::fetch(const std::string& remote, const std::string& local) {
   HAWSER_TRY_ASSIGN(const Json found, stat(remote));
-  if (!found.value("file", false)) {
-    return Status(Code::kInvalid, fmt::format("'{}' is no regular file", base::shown(remote)))
-        .with_advice("folders need -r");
-  }
+  if (!found.value("file", false)) return not_copied(remote, found.value("kind", "no regular file"));
   const FileFacts source{.is_file = true,
                          .size = found.value("size", std::uint64_t{0}),
                          .mode = found.value("mode", 0644u),
@@ -168,12 +165,11 @@ Status Copier::fetch(const std::string& remote, const std::string& local) {
 }
 
 Status Copier::send(const std::string& local, const std::string& remote) {
-  HAWSER_TRY_ASSIGN(const base::Fd fd, open_file(local, O_RDONLY));
+  HAWSER_TRY_ASSIGN(const FileFacts found, facts_at(local));
+  if (!found.is_file) return not_copied(local, found.kind);
+  HAWSER_TRY_ASSIGN(const base::Fd fd, open_file(local, O_RDONLY | O_NONBLOCK));
   HAWSER_TRY_ASSIGN(const FileFacts source, facts_of(fd.get(), local));
-  if (!source.is_file) {
-    return Status(Code::kInvalid, fmt::format("'{}' is no regular file", base::shown(local)))
-        .with_advice("folders need -r");
-  }
+  if (!source.is_file) return not_copied(local, source.kind);
   const Json path = json_of_path(remote), part = json_of_path(remote + std::string(kPartSuffix));
   HAWSER_TRY_ASSIGN(const Json there, calls_.call({{"op", "begin"}, {"path", path}}));
   const auto part_size = there.value("size", std::uint64_t{0});

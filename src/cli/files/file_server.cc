@@ -181,12 +181,20 @@ Status FileServer::may_write() const {
 
 Result<Json> FileServer::stat(const Json& request) {
   HAWSER_TRY_ASSIGN(const std::string path, path_of(request));
-  const Result<base::Fd> fd = open_beneath(root_.get(), path, O_RDONLY);
+  const Result<base::Fd> fd = open_beneath(root_.get(), path, O_PATH);
   if (!fd && fd.error().code() == Code::kNotFound) return Json{{"exists", false}};
   if (!fd) return fd.error();
   HAWSER_TRY_ASSIGN(const FileFacts facts, facts_of(fd->get(), path));
-  return Json{{"exists", true},     {"folder", facts.is_folder}, {"file", facts.is_file},
+  return Json{{"exists", true},     {"folder", facts.is_folder}, {"file", facts.is_file},     {"kind", facts.kind},
               {"size", facts.size}, {"mode", facts.mode},        {"mtime_ns", facts.mtime_ns}};
+}
+
+/// What else than a file lies there is not even opened: who waits at a FIFO would go on.
+Result<base::Fd> FileServer::open_file(const std::string& path) const {
+  HAWSER_TRY_ASSIGN(const base::Fd seen, open_beneath(root_.get(), path, O_PATH));
+  HAWSER_TRY_ASSIGN(const FileFacts facts, facts_of(seen.get(), path));
+  if (!facts.is_file) return not_copied(path, facts.kind);
+  return open_beneath(root_.get(), path, O_RDONLY);
 }
 
 Result<Json> FileServer::list(const Peer& who, const Json& request) {
@@ -213,7 +221,7 @@ Result<Json> FileServer::list(const Peer& who, const Json& request) {
 Result<Json> FileServer::hash(std::size_t number, const Json& request) {
   HAWSER_TRY_ASSIGN(const Span span, span_of(request));
   HAWSER_TRY_ASSIGN(const std::string path, path_of(request));
-  HAWSER_TRY_ASSIGN(const base::Fd fd, open_beneath(root_.get(), path, O_RDONLY));
+  HAWSER_TRY_ASSIGN(const base::Fd fd, open_file(path));
   const std::span<std::byte> bytes = buffer(number, span.size);
   HAWSER_TRY_ASSIGN(const ReadChunk read, read_chunk(fd.get(), path, span.offset, bytes));
   return Json{{"bytes", read.bytes}, {"hash", read.sum}};
@@ -237,9 +245,7 @@ Status FileServer::move(Operation op, std::size_t number, const Peer& from, std:
 Status FileServer::read(std::size_t number, const Peer& from, const Json& request) {
   HAWSER_TRY_ASSIGN(const Span span, span_of(request));
   HAWSER_TRY_ASSIGN(const std::string path, path_of(request));
-  HAWSER_TRY_ASSIGN(const base::Fd fd, open_beneath(root_.get(), path, O_RDONLY));
-  HAWSER_TRY_ASSIGN(const FileFacts before, facts_of(fd.get(), path));
-  if (!before.is_file) return Status(Code::kInvalid, fmt::format("'{}' is no regular file", base::shown(path)));
+  HAWSER_TRY_ASSIGN(const base::Fd fd, open_file(path));
   const std::span<std::byte> bytes = buffer(number, span.size);
   HAWSER_TRY_ASSIGN(const ReadChunk read, read_chunk(fd.get(), path, span.offset, bytes));
   if (read.bytes < span.size) {
@@ -265,6 +271,9 @@ Result<std::shared_ptr<PartFile>> FileServer::part_for(const Peer& from, const s
   uploads_open_ = uploads_.size();
   HAWSER_TRY_ASSIGN(Beneath at, find_beneath(root_.get(), path, make));
   if (at.name == ".") return Status(Code::kInvalid, "the served folder is no file");
+  // Whatever leads over a link is refused, also where a file would only take its place.
+  if (Status there = open_beneath(at.folder.get(), at.name, O_PATH).error(); there.code() == Code::kDenied)
+    return there;
   HAWSER_TRY_ASSIGN(std::shared_ptr<PartFile> part, PartFile::open(std::move(at.folder), at.name, path, make));
   uploads_[peer.incarnation()] = {.from = peer, .path = path, .part = part};
   uploads_open_ = uploads_.size();

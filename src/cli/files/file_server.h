@@ -62,6 +62,7 @@ class FileServer {
   Result<Json> write(std::size_t number, const Peer& from, const Json& request);
   Result<Json> finish(const Peer& from, const Json& request);
   /// The part that this client writes. Each writes one file at a time; another path lets the one before go.
+  Result<base::Fd> open_file(const std::string& path) const;
   Result<std::shared_ptr<PartFile>> part_for(const Peer& from, const std::string& path, bool make);
   Result<Peer> client(const Peer& from);
   Status may_write() const;

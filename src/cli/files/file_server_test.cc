@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -153,6 +154,26 @@ TEST_F(ServedFolder, ASourceThatChangesUnderACopyThatMovesNothingEndsIt) {
   EXPECT_NE(status.to_string().find("changed while it was copied"), std::string::npos) << status.to_string();
   EXPECT_FALSE(std::filesystem::exists(copy));
   copier.reset();
+}
+
+TEST_F(ServedFolder, WhatIsNoFileIsNeitherReadNorReplaced) {
+  ASSERT_EQ(::mkfifo(folder_.path("fifo").c_str(), 0600), 0);
+  std::filesystem::create_symlink("nowhere", folder_.path("link"));
+  Client client(driver_, "client", agent_);
+  ASSERT_TRUE(client.hello());
+  const auto asked = [&](const std::string& op, const std::string& path) {
+    return client.calls->call({{"op", op}, {"path", path}, {"offset", 0}, {"size", 5}});
+  };
+  EXPECT_EQ(asked("stat", "./fifo").value().at("kind"), "a FIFO");
+  for (const char* op : {"hash", "read", "begin"}) {
+    const Status status = asked(op, "fifo").error();
+    EXPECT_EQ(status.code(), Code::kInvalid) << op;
+    EXPECT_NE(status.to_string().find("'fifo' is a FIFO"), std::string::npos) << status.to_string();
+    EXPECT_EQ(asked(op, "link").error().code(), Code::kDenied) << op;
+  }
+  EXPECT_EQ(asked("stat", "link").error().code(), Code::kDenied);
+  EXPECT_TRUE(std::filesystem::is_fifo(folder_.path("fifo")));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder_.path("link")));
 }
 
 TEST_F(ServedFolder, ListsOnlyForThoseWhoSaidHello) {

@@ -152,12 +152,28 @@ TEST_F(ChunkIo, AFullDiskIsToldOnceForBothWays) {
 }
 
 TEST(Beneath, PathsThatLeadOutAreDenied) {
-  for (const std::string_view path : {"..", "a/../b", "/a", "a//b", "./a", "a/.", "a/.."}) {
+  for (const std::string_view path : {"..", "a/../b", "/a", "//", "/.", "./../a", "a/.."}) {
     EXPECT_EQ(parts_of(path).error().code(), Code::kDenied) << path;
   }
   EXPECT_EQ(parts_of(std::string_view("a\0b", 3)).error().code(), Code::kDenied);
   EXPECT_TRUE(parts_of("").value().empty());
   EXPECT_EQ(parts_of("a/..b/c/").value().size(), 3u);
+}
+
+TEST(Beneath, DotsAndDoubledSlashesNameNothing) {
+  using Parts = std::vector<std::string>;
+  for (const std::string_view path : {"", ".", "./", "./.", ".//"}) EXPECT_TRUE(parts_of(path).value().empty()) << path;
+  for (const std::string_view path : {"a/b", "./a/b", "a//b", "a/./b/", ".//a/b/."}) {
+    EXPECT_EQ(parts_of(path).value(), (Parts{"a", "b"})) << path;
+  }
+  EXPECT_EQ(parts_of("./.a/...").value(), (Parts{".a", "..."}));
+}
+
+TEST(Beneath, ListedPathsAreSpelledOneWay) {
+  for (const std::string_view path : {"a", "a/b", ".a/..b"}) EXPECT_TRUE(check_listed_path(path).ok()) << path;
+  for (const std::string_view path : {"", ".", "./a", "a/", "a//b", "a/.", "../a", "/a"}) {
+    EXPECT_EQ(check_listed_path(path).code(), Code::kDenied) << path;
+  }
 }
 
 // `cp -r` quotes names that the server chose.

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "base/file_kind.h"
 #include "base/shown.h"
 #include "base/try.h"
 #include "cli/files/protocol.h"
@@ -34,6 +35,7 @@ Status sync_folder(int folder, const std::string& path) {
 std::string PartFile::part_name() const { return name_ + std::string(kPartSuffix); }
 
 Result<std::shared_ptr<PartFile>> PartFile::open(base::Fd folder, std::string name, std::string path, bool make) {
+  HAWSER_TRY(base::check_file_place(folder.get(), name, path));
   std::shared_ptr<PartFile> part(
       new PartFile(std::move(folder), std::move(name), std::move(path) + std::string(kPartSuffix)));
   for (int i = 0; i < kOpenTries; ++i) {
@@ -47,9 +49,12 @@ Result<std::shared_ptr<PartFile>> PartFile::open(base::Fd folder, std::string na
 /// False: what was locked is not what has the name any more.
 Result<bool> PartFile::try_open(int flags) {
   constexpr mode_t kMode = 0600;  // Nobody else's until it is published, as its source may be nobody else's.
+  HAWSER_TRY(base::check_file_place(folder_.get(), part_name(), path_));
   constexpr int kAlways = O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   fd_.reset(::openat(folder_.get(), part_name().c_str(), flags | kAlways, kMode));
   if (!fd_) return base::errno_status(fmt::format("opening '{}'", base::shown(path_)), errno);
+  HAWSER_TRY_ASSIGN(const FileFacts facts, this->facts());
+  if (!facts.is_file) return not_copied(path_, facts.kind);  // It came between the two calls.
   if (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     return Status(Code::kBusy, fmt::format("another copy writes '{}'", base::shown(path_)))
         .with_advice("wait for it, or copy to another name");
@@ -80,6 +85,7 @@ Status PartFile::publish(const FileFacts& facts) {
     return base::errno_status(fmt::format("writing '{}' to its device", base::shown(path_)), errno);
   HAWSER_TRY_ASSIGN(const bool in_place, is_in_place());
   if (!in_place) return taken_away(path_);
+  HAWSER_TRY(base::check_file_place(folder_.get(), name_, path_.substr(0, path_.size() - kPartSuffix.size())));
   if (::renameat(folder_.get(), part_name().c_str(), folder_.get(), name_.c_str()) != 0)
     return base::errno_status(fmt::format("naming '{}'", base::shown(path_)), errno);
   return sync_folder(folder_.get(), path_);

@@ -19,7 +19,8 @@ namespace hawser::cli {
 class PartFile {
  public:
   /// NAME.part in `folder`, made if `make` says so. kBusy while another copy has it. File systems that know no locks
-  /// keep copies apart by nothing. `path` is for errors.
+  /// keep copies apart by nothing. kInvalid where something else than a file lies at NAME or NAME.part. `path` is for
+  /// errors.
   static Result<std::shared_ptr<PartFile>> open(base::Fd folder, std::string name, std::string path, bool make);
 
   int fd() const { return fd_.get(); }

@@ -95,6 +95,23 @@ TEST_F(PartFileTest, NothingIsPublishedThatWasNotWrittenHere) {
   EXPECT_FALSE(is_there("file"));
 }
 
+// A rename would replace it, and writes would reach a device.
+TEST_F(PartFileTest, WhatIsNoFileKeepsItsPlace) {
+  for (const std::string name : {"file", "file.part"}) {
+    ASSERT_EQ(::mkfifo(folder_.path(name).c_str(), 0600), 0);
+    const Status status = open().error();
+    EXPECT_EQ(status.code(), Code::kInvalid) << name;
+    EXPECT_NE(status.to_string().find("'some/" + name + "' is a FIFO"), std::string::npos) << status.to_string();
+    std::filesystem::remove(folder_.path(name));
+  }
+  const auto part = open().value();
+  ASSERT_EQ(::pwrite(part->fd(), "hello", 5, 0), 5);
+  ASSERT_EQ(::mkfifo(folder_.path("file").c_str(), 0600), 0) << "it comes while the copy is under way";
+  EXPECT_EQ(part->publish(kFive).code(), Code::kInvalid);
+  EXPECT_TRUE(std::filesystem::is_fifo(folder_.path("file")));
+  EXPECT_TRUE(is_there("file.part"));
+}
+
 TEST_F(PartFileTest, LinksAreNotFollowed) {
   put("target", "");
   std::filesystem::create_symlink(folder_.path("target"), folder_.path("file.part"));

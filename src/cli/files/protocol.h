@@ -6,7 +6,7 @@
 // rides on a write comes after its bytes.
 //
 //   hello                                 the client's card follows the JSON text, after a zero byte
-//   stat   path                           -> exists size mode mtime_ns folder
+//   stat   path                           -> exists size mode mtime_ns folder file kind (what lies there, in words)
 //   list   path from                      -> files [{path size}] more
 //   hash   path offset size               -> hash bytes (fewer where the file ends)
 //   read   path offset size slot          -> hash size mtime_ns; the bytes are at `slot` in the client's region

@@ -18,85 +18,90 @@
 //                 for them as in a full world, whichever ranks and links between them are gone. Where they have none,
 //                 each may take the other for failed. No rank is ever sent a frame that it has to drop.
 //
+// Each of these has a member that judges it; see there.
+//
 // Thread rule: one thread. Lifetime: the run's.
 
 #include <cstdint>
-#include <deque>
-#include <memory>
-#include <optional>
-#include <set>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "worldsim/cast.h"
-#include "worldsim/ways.h"
+#include "worldsim/call_judge.h"
+#include "worldsim/deadline_judge.h"
+#include "worldsim/fates.h"
+#include "worldsim/realms.h"
+#include "worldsim/result_judge.h"
+#include "worldsim/shrink_judge.h"
+#include "worldsim/status_judge.h"
+#include "worldsim/trouble_times.h"
+#include "worldsim/verdict.h"
 
 namespace hawser::worldsim {
 
 class WorldJudge {
  public:
   explicit WorldJudge(sim::Universe& universe) : universe_(universe) {}
+  WorldJudge(const WorldJudge&) = delete;
+  WorldJudge& operator=(const WorldJudge&) = delete;
 
-  bool failed() const { return !failure_.empty(); }
-  const std::string& failure() const { return failure_; }
-  void fail(const std::string& what);
+  bool failed() const { return verdict_.failed(); }
+  const std::string& failure() const { return verdict_.failure(); }
+  void fail(const std::string& what) { verdict_.fail(what); }
   Vault& vault() { return vault_; }
-  std::uint64_t new_uid() { return next_uid_++; }
+  std::uint64_t new_uid() { return realms_.new_uid(); }
 
   /// The actors of the run, of its life.
-  void set_cast(const std::vector<std::unique_ptr<Actor>>& actors) { actors_ = &actors; }
-  Realm& open_realm(std::vector<std::size_t> actors, std::uint64_t seed);
+  void set_cast(const Actors::All& actors) { actors_.set(actors); }
+  Realm& open_realm(std::vector<std::size_t> actors, std::uint64_t seed) {
+    return realms_.open(std::move(actors), seed);
+  }
   /// The realm that a shrink or a group gave an actor; the same for all that have it.
-  Realm& realm_of(Realm& parent, bool is_group, const std::vector<std::size_t>& actors);
-  const std::deque<std::unique_ptr<Realm>>& realms() const { return realms_; }
-  Remote& new_remote(Realm& realm, std::uint32_t from, std::uint32_t to);
+  Realm& realm_of(Realm& parent, bool is_group, const std::vector<std::size_t>& actors) {
+    return realms_.derive(parent, is_group, actors, [this](std::size_t actor) { return fates_.is_gone(actor); });
+  }
+  const std::deque<std::unique_ptr<Realm>>& realms() const { return realms_.all(); }
+  Remote& new_remote(Realm& realm, std::uint32_t from, std::uint32_t to) {
+    return calls_.make(new_uid(), realm, from, to);
+  }
 
   void on_begun(Deed& deed);
-  void on_end(Actor& actor, Deed& deed, const Status& status);
+  void on_end(Deed& deed, const Status& status);
   /// A handler of this rank begins with a call.
-  void on_run(Realm& realm, std::uint32_t rank, std::uint64_t uid);
-  void on_agreed(Deed& deed, bool flag);
+  void on_run(const Realm& realm, std::uint32_t rank, std::uint64_t uid) { calls_.on_run(realm, rank, uid); }
+  void on_agreed(Deed& deed, bool flag) { results_.on_agreed(deed, flag); }
   /// The shrink gave this world.
   Realm* on_shrunk(Deed& deed, const World& world);
   /// Something may end this realm's collectives with this code.
-  void disturb(Realm& realm, Code code);
-  void doom(Realm& realm);
+  static void disturb(Realm& realm, Code code) { realm.disturbances.insert(code); }
+  void doom(Realm& realm) { realms_.doom(realm); }
   /// What an actor has under way may be late.
-  void observe(Actor& actor);
+  void observe(const Actor& actor);
   /// Whether this recovery, which has not come, may still come. It must, soon after a rank has failed.
-  bool may_recover(const Actor& actor, const Deed& deed);
+  bool may_recover(const Actor& actor, const Deed& deed) { return deadlines_.may_recover(actor, deed); }
   void check_failed(const Actor& actor, const Membership& membership);
   /// Before a rank leaves its last world.
   void check_kept(const Actor& actor);
   void on_misfit(const Deed& deed) { misfits_.push_back(&deed); }
 
-  /// The process is gone, or its rank closed without leaving.
-  void on_gone(const Actor& actor);
-  /// The process says that it leaves, after all that it called has ended well,
-  void on_left(const Actor& actor);
-  /// and relays nothing for others from now on: all that live have said the same.
-  void on_out(const Actor& actor);
-  /// Two ranks lose each other for good, and both reach all others: the higher one fails, and nobody else. In a sparse
-  /// world they are neighbours: see Ways::note_lost.
-  void on_parted(const Actor& one, const Actor& other);
-  /// The world that all enter has this topology.
-  void set_topology(const Topology& topology, std::size_t ranks);
-  const Ways& ways() const { return ways_; }
-  /// From now on ranks may lose sight of each other though both live.
-  void may_accuse() { may_accuse_ = true; }
-  bool accuses() const { return may_accuse_ || ways_.were_apart(); }
-  /// Only more than half of a realm's ranks that are not proven dead may go on.
-  void set_majority(bool majority) { has_majority_ = majority; }
-  /// Worlds recover by themselves.
-  void set_automatic(bool automatic) { is_automatic_ = automatic; }
+  // See Fates.
+  void on_gone(const Actor& actor) { fates_.on_gone(actor); }
+  void on_left(const Actor& actor) { fates_.on_left(actor); }
+  void on_out(const Actor& actor) { fates_.on_out(actor); }
+  void on_parted(const Actor& one, const Actor& other) { fates_.on_parted(one, other); }
+  void set_topology(const Topology& topology, std::size_t ranks) { fates_.set_topology(topology, ranks); }
+  const Ways& ways() const { return fates_.ways(); }
+  void may_accuse() { fates_.may_accuse(); }
+  bool accuses() const { return fates_.accuses(); }
+  bool is_gone(std::size_t actor) const { return fates_.is_gone(actor); }
+
+  void set_majority(bool majority) { rules_.has_majority = majority; }
+  void set_automatic(bool automatic) { rules_.is_automatic = automatic; }
   /// Whether a shrink of this realm may find that it has none.
-  bool may_refuse(const Realm& realm) const;
+  bool may_refuse(const Realm& realm) const { return worldsim::may_refuse(uses_, realm); }
   /// Links are cut, or processes stopped, until then.
-  void trouble(Duration span);
+  void trouble(Duration span) { times_.trouble(universe_.world.now(), span); }
   /// What is on its way comes later until then.
-  void delay(Duration span);
-  bool is_gone(std::size_t actor) const { return gone_.contains(actor); }
+  void delay(Duration span) { times_.delay(universe_.world.now(), span); }
   void check_end();
 
   std::uint64_t good() const { return good_; }
@@ -104,57 +109,25 @@ class WorldJudge {
   std::uint64_t bad() const { return bad_; }
 
  private:
-  /// Two that lost each other for good.
-  struct Parting {
-    std::size_t one = 0, other = 0;
-    Instant when;
-    Ways::Ranks out = {};  ///< These ranks must be left out.
-  };
-
-  void wrong(const Deed& deed, const Status& status, const std::string& why);
-  void check_status(const Actor& actor, const Deed& deed, const Status& status);
-  void check_disconnected(const Deed& deed, const Status& status);
-  void check_timed_out(const Deed& deed, const Status& status);
-  void check_cancelled(const Deed& deed, const Status& status);
-  void check_invalid(const Deed& deed, const Status& status);
-  void check_collective(const Deed& deed, const Status& status);
-  void check_received(const Deed& deed, const Status& status);
-  void check_answer(const Deed& deed, const Status& status);
-  void check_barrier(const Deed& deed);
-  static bool is_letter_for(const Deed& send, const Deed& receive);
-  bool may_be_landing(const Deed& receive) const;
-  bool letter_waits(const Deed& receive) const;
-  bool has_gone(const Realm& realm) const;
-  bool has_lost(const Deed& deed, std::string_view name) const;
-  bool has_left(const Realm& realm) const;
-  bool has_left_alive(const Realm& realm) const;
-  bool is_lost(const Deed& deed, std::uint32_t rank) const;
-  void count_as_gone(const Actor& actor);
-  void look_at_ways(const Actor& actor);
-  void look_at_verdict(const Actor& actor);
-  void check_vote(const Realm& realm, std::size_t agreement, bool flag, const Deed& deed);
-  void check_same(const Deed& deed, const Shrunk& mine);
   void check_lost_letters();
-  void check_misfit(const Deed& deed);
-  void check_alone(const Deed& deed, const Shrunk& mine);
-  void check_parted(const Deed& deed, const std::vector<std::size_t>& actors);
-  void check_majority(const Deed& deed, std::size_t ranks);
+  bool is_passed(const Actor& actor, const Deed& send) const;
 
   sim::Universe& universe_;
-  std::string failure_;
+  Verdict verdict_{universe_};
   Vault vault_;
-  const std::vector<std::unique_ptr<Actor>>* actors_ = nullptr;
-  std::deque<std::unique_ptr<Realm>> realms_;
-  std::deque<Remote> remotes_;
+  Actors actors_;
+  Realms realms_{universe_};
+  Fates fates_{universe_, verdict_, realms_, actors_};
+  TroubleTimes times_;
+  WorldRules rules_;
+  const JudgeUses uses_{
+      .universe = universe_, .verdict = verdict_, .fates = fates_, .actors = actors_, .times = times_, .rules = rules_};
+  StatusJudge statuses_{uses_};
+  ResultJudge results_{uses_, realms_};
+  CallJudge calls_{uses_};
+  ShrinkJudge shrinks_{uses_};
+  DeadlineJudge deadlines_{uses_};
   std::vector<const Deed*> misfits_;
-  std::set<std::size_t> gone_;
-  Ways ways_;
-  Ways::Ranks left_;  ///< Actors that need not relay any more.
-  bool has_majority_ = false, is_automatic_ = false;
-  bool may_accuse_ = false;
-  std::optional<Parting> parting_;
-  Instant troubled_until_ = Instant::min(), delayed_until_ = Instant::min();
-  std::uint64_t next_uid_ = 1;
   std::uint64_t deeds_ = 0, good_ = 0, bad_ = 0;
 };
 

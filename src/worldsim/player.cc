@@ -570,7 +570,7 @@ void Player::on_collective(Actor& actor, const Deed& deed, const Status& status)
 }
 
 void Player::on_end(Actor& actor, Deed& deed, const Status& status) {
-  judge_.on_end(actor, deed, status);
+  judge_.on_end(deed, status);
   if (judge_.failed()) return;
   actor.idle_acts = 0;
   if (deed.kind == DeedKind::kSend && !status.ok()) judge_.disturb(*deed.realm, Code::kCancelled);

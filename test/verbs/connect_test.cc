@@ -221,7 +221,7 @@ int wanted_connections(int usual) {
 
 struct Kept {
   explicit Kept(MockWorld& world)
-      : objects(world.counts()), pinned(world.with([](auto& fabric) { return fabric.bytes_pinned; })) {}
+      : objects(world.counts()), pinned(world.with([](auto& fabric) { return fabric.memory.bytes_pinned(); })) {}
   MockCounts objects;
   std::uint64_t pinned;  ///< Bytes.
   std::size_t descriptors = open_descriptors();

@@ -108,6 +108,7 @@ class MessagesIn {
   bool has_urgent(std::uint64_t before) const { return urgent_ >= before; }
   /// Whether so many messages on other streams are there.
   bool has_others(std::uint64_t count) const { return others_ >= count; }
+  std::uint64_t others() const { return others_; }
   /// The first bytes of one on `stream` came.
   void begins(unsigned stream) {
     if (stream != 0 && !is_link_stream(stream)) bulk_stream_ = stream;

@@ -61,7 +61,7 @@ TEST_F(Events, PortsOfOneDeviceShareItAndWhatIsRegistered) {
   ASSERT_EQ(to_b->counters().queue_pairs.size(), 2u);
   EXPECT_EQ(to_b->counters().queue_pairs.at(1).port, 2);
   std::set<ibv_mr*> of_messages;
-  for (const auto& [key, mr] : fabric.mrs_) {
+  for (const auto& [key, mr] : fabric.memory.registered()) {
     const bool messages = mr->addr != a->memory.data() && mr->addr != b->memory.data();
     if (messages && static_cast<MockContext*>(mr->context)->name == "mock0") of_messages.insert(mr);
   }

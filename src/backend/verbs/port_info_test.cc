@@ -76,9 +76,9 @@ TEST_F(VerbsPair, WhoPostsByHimselfIsToldWhatThisPathWouldPost) {
   auto view = to_b->queue_pairs()->queue_pair(*binding, piece);
   ASSERT_TRUE(view.has_value()) << view.error().to_string();
   EXPECT_EQ(view->state.number, to_b->counters().queue_pairs.at(0).number);
-  EXPECT_EQ(fabric.mrs_.at(view->local_key)->addr, a->memory.data());
+  EXPECT_EQ(fabric.memory.registered().at(view->local_key)->addr, a->memory.data());
   EXPECT_EQ(view->local_address, reinterpret_cast<std::uintptr_t>(a->memory.data() + 100));
-  EXPECT_EQ(fabric.mrs_.at(view->remote_key)->addr, b->memory.data());
+  EXPECT_EQ(fabric.memory.registered().at(view->remote_key)->addr, b->memory.data());
   EXPECT_EQ(view->remote_address, reinterpret_cast<std::uintptr_t>(b->memory.data() + 4096));
   EXPECT_NE(view->send_queue, nullptr);
   EXPECT_EQ(view->send_queue_stride, 64u);

@@ -76,8 +76,10 @@ TEST_F(VerbsPair, EveryParameterOfAQueuePairReachesTheDevice) {
 TEST_F(VerbsPair, NoPeerIsGivenTheDevicesAtomics) {  // The owner's CPU does them, and the two do not agree.
   start();
   connect();
-  ASSERT_GT(fabric.mr_access_.size(), 0u);
-  for (const auto& [key, access] : fabric.mr_access_) EXPECT_EQ(access & IBV_ACCESS_REMOTE_ATOMIC, 0) << key;
+  ASSERT_GT(fabric.memory.registered().size(), 0u);
+  for (const auto& [key, mr] : fabric.memory.registered()) {
+    EXPECT_EQ(fabric.memory.access_of(key) & IBV_ACCESS_REMOTE_ATOMIC, 0) << key;
+  }
   for (const std::uint32_t number : fabric.qp_numbers()) {
     EXPECT_EQ(fabric.attributes(number).qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC, 0u);
   }

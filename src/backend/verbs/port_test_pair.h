@@ -18,7 +18,7 @@
 #include "backend/verbs/backend.h"
 #include "backend/verbs/gpu/gpu_driver_fake.h"
 #include "backend/verbs/mock/mock_backend.h"
-#include "backend/verbs/mock/mock_fabric.h"
+#include "backend/verbs/mock/mock_verbs.h"
 #include "backend/verbs/port.h"
 
 namespace hawser::backend::verbs {

@@ -134,13 +134,13 @@ TEST_F(DeviceReturn, ItHasAllRegionsThatAreThereAndThoseThatComeAndGo) {
   entry.base = more.data();
   entry.size = more.size();
   EXPECT_FALSE(b->regions->add(*(*b->table.add(std::move(entry))))) << "nothing can be registered now";
-  const std::uint64_t pinned = fabric.bytes_pinned;
+  const std::uint64_t pinned = fabric.memory.bytes_pinned();
   return_to(*b, "mock1");
-  EXPECT_GE(fabric.bytes_pinned, pinned + kMemory);
+  EXPECT_GE(fabric.memory.bytes_pinned(), pinned + kMemory);
   b->table.close(region->index, region->generation);
   std::string holder;
   EXPECT_TRUE(b->port->region_quiet(region->index, region->generation, &holder)) << holder;
-  EXPECT_EQ(fabric.bytes_pinned, pinned);
+  EXPECT_EQ(fabric.memory.bytes_pinned(), pinned);
 }
 
 // What is gone has its place among the ports for good, and must not be in the way of what is there.

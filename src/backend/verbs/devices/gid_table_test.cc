@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "backend/verbs/devices/device_test_tree.h"
-#include "backend/verbs/mock/mock_fabric.h"
+#include "backend/verbs/mock/mock_verbs.h"
 
 namespace hawser::backend::verbs {
 namespace {

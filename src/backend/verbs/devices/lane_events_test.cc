@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "backend/verbs/mock/mock_backend.h"
-#include "backend/verbs/mock/mock_fabric.h"
+#include "backend/verbs/mock/mock_verbs.h"
 #include "base/fd.h"
 
 namespace hawser::backend::verbs {

@@ -4,6 +4,7 @@
 
 #include "backend/tcp/factory.h"
 #include "backend/verbs/backend.h"
+#include "backend/verbs/mock/mock_verbs.h"
 #include "base/try.h"
 
 namespace hawser::backend::verbs {

@@ -4,13 +4,19 @@
 //
 // Thread rule: one thread.
 
+#include <unistd.h>
+
+#include <cstdint>
 #include <deque>
 #include <string>
 #include <vector>
 
-#include "backend/verbs/mock/mock_fabric.h"
+#include "backend/verbs/library/verbs.h"
 
 namespace hawser::backend::verbs {
+
+class MockFabric;
+struct MockQp;
 
 struct MockContext : ibv_context {
   std::string name;
@@ -32,6 +38,12 @@ struct MockChannel : ibv_comp_channel {
 
 struct MockAh : ibv_ah {
   ibv_ah_attr attr{};
+};
+
+/// Whom a request of a queue pair of datagrams is for.
+struct MockDatagram {
+  ibv_ah* address = nullptr;
+  std::uint32_t number = 0, qkey = 0;
 };
 
 /// The extended form of a queue pair, and what a session of it has built.
@@ -72,7 +84,24 @@ inline std::uint64_t total_of(const std::vector<ibv_sge>& list) {
   return total;
 }
 
-/// Exactly these attributes are taken by a queue pair of datagrams.
-int datagrams_need(ibv_qp_state to);
+/// Whoever waits for that descriptor wakes.
+inline void bump(int fd) {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(fd, &one, sizeof(one));
+}
+
+/// The queue tells it; one that is full overruns.
+inline void complete(MockCq& cq, const ibv_wc& wc) {
+  if (cq.dead) return;
+  if (cq.overrun || static_cast<int>(cq.entries.size()) >= cq.cqe) {
+    cq.overrun = true;
+    return;
+  }
+  cq.entries.push_back(wc);
+  if (!cq.armed || cq.channel == nullptr) return;
+  cq.armed = false;
+  static_cast<MockChannel*>(cq.channel)->events.push_back(&cq);
+  bump(cq.channel->fd);
+}
 
 }  // namespace hawser::backend::verbs

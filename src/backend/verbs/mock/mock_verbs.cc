@@ -1,4 +1,4 @@
-// What a process calls of the fabric in memory: libibverbs, with its rules.
+#include "backend/verbs/mock/mock_verbs.h"
 
 #include <fcntl.h>
 #include <sys/eventfd.h>
@@ -7,8 +7,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "backend/verbs/mock/mock_fabric.h"
+#include "backend/verbs/mock/mock_builder.h"
 #include "backend/verbs/mock/mock_objects.h"
+#include "backend/verbs/mock/mock_qp_states.h"
 
 namespace hawser::backend::verbs {
 
@@ -17,28 +18,6 @@ namespace {
 void drain(int fd) {
   std::uint64_t count = 0;
   [[maybe_unused]] const auto got = ::read(fd, &count, sizeof(count));
-}
-
-bool is_legal(ibv_qp_state from, ibv_qp_state to) {
-  if (to == IBV_QPS_RESET || to == IBV_QPS_ERR) return true;
-  return (from == IBV_QPS_RESET && to == IBV_QPS_INIT) || (from == IBV_QPS_INIT && to == IBV_QPS_RTR) ||
-         (from == IBV_QPS_RTR && to == IBV_QPS_RTS);
-}
-
-/// Attributes that a transition of a reliable connection needs.
-int needed_for(ibv_qp_state to) {
-  switch (to) {
-    case IBV_QPS_INIT:
-      return IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
-    case IBV_QPS_RTR:
-      return IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-             IBV_QP_MIN_RNR_TIMER;
-    case IBV_QPS_RTS:
-      return IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-             IBV_QP_MAX_QP_RD_ATOMIC;
-    default:
-      return IBV_QP_STATE;
-  }
 }
 
 }  // namespace
@@ -174,20 +153,6 @@ int MockVerbs::dealloc_pd(ibv_pd* pd) {
   return 0;
 }
 
-ibv_mr* MockFabric::make_mr(ibv_pd* pd, void* address, std::size_t size, int access) {
-  auto* mr = new ibv_mr{};
-  mr->context = pd->context;
-  mr->pd = pd;
-  mr->addr = address;
-  mr->length = size;
-  mr->lkey = mr->rkey = ++next_key_;
-  mrs_[mr->rkey] = mr;
-  mr_access_[mr->rkey] = access;
-  ++counts.mrs;
-  bytes_pinned += size;
-  return mr;
-}
-
 ibv_mr* MockVerbs::reg_mr(ibv_pd* pd, void* address, std::size_t size, int access) {
   if (fails("reg_mr", pd->context)) return nullptr;
   if (!fabric_.peer_memory && fabric_.is_gpu_memory(reinterpret_cast<std::uintptr_t>(address))) {
@@ -208,11 +173,7 @@ ibv_mr* MockVerbs::reg_dmabuf_mr(ibv_pd* pd, std::uint64_t, std::size_t size, st
 int MockVerbs::dereg_mr(ibv_mr* mr) {
   if (const int error = refused("dereg_mr"); error != 0) return error;
   if (fabric_.is_removed(mr->context)) return EIO;
-  fabric_.mrs_.erase(mr->rkey);
-  fabric_.bytes_pinned -= mr->length;
-  fabric_.mr_access_.erase(mr->rkey);
-  delete mr;
-  --fabric_.counts.mrs;
+  fabric_.end_mr(mr);
   return 0;
 }
 
@@ -306,23 +267,6 @@ ibv_qp* MockVerbs::create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) {
   return fabric_.make_qp(pd, *attr, device);
 }
 
-MockQp* MockFabric::make_qp(ibv_pd* pd, const ibv_qp_init_attr& attr, const MockDevice& device) {
-  auto* qp = new MockQp{};
-  qp->context = pd->context;
-  qp->pd = pd;
-  qp->send_cq = attr.send_cq;
-  qp->recv_cq = attr.recv_cq;
-  qp->qp_num = ++next_number_;
-  qp->qp_type = attr.qp_type;
-  qp->state = qp->attr.qp_state = IBV_QPS_RESET;
-  qp->device = device.name;
-  qp->cap = attr.cap;
-  qps_[qp->qp_num] = qp;
-  ++counts.qps;
-  ++qps_made;
-  return qp;
-}
-
 int MockVerbs::modify_qp(ibv_qp* which, ibv_qp_attr* attr, int mask) {
   if (const int error = refused("modify_qp"); error != 0) return error;
   MockQp& qp = qp_of(which);
@@ -335,35 +279,7 @@ int MockVerbs::modify_qp(ibv_qp* which, ibv_qp_attr* attr, int mask) {
                                         : "modify_qp.end")) {
     return errno;
   }
-  if (!is_legal(qp.attr.qp_state, to)) return EINVAL;
-  if (qp.is_srd ? mask != datagrams_need(to) : (mask & needed_for(to)) != needed_for(to)) return EINVAL;
-  if (qp.is_srd && to == IBV_QPS_INIT) {
-    qp.attr.qkey = attr->qkey;
-    attr->qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;  // As its regions say.
-  }
-  if (to == IBV_QPS_INIT) {
-    qp.attr.qp_access_flags = attr->qp_access_flags;
-    qp.attr.pkey_index = attr->pkey_index;
-    qp.attr.port_num = attr->port_num;
-  }
-  if (to == IBV_QPS_RTR && !qp.is_srd) {
-    const MockDevice& device = fabric_.device(qp.device);
-    if (attr->max_dest_rd_atomic > device.max_qp_rd_atom || attr->path_mtu > device.mtu) return EINVAL;
-    qp.peer = attr->dest_qp_num;
-    qp.attr.rq_psn = attr->rq_psn;
-    qp.attr.path_mtu = attr->path_mtu;
-    qp.attr.max_dest_rd_atomic = attr->max_dest_rd_atomic;
-    qp.attr.min_rnr_timer = attr->min_rnr_timer;
-    qp.attr.ah_attr = attr->ah_attr;
-  }
-  if (to == IBV_QPS_RTS) {
-    qp.attr.sq_psn = attr->sq_psn;
-    qp.attr.timeout = attr->timeout;
-    qp.attr.retry_cnt = attr->retry_cnt;
-    qp.attr.rnr_retry = attr->rnr_retry;
-    qp.attr.max_rd_atomic = attr->max_rd_atomic;
-  }
-  qp.attr.qp_state = qp.state = to;
+  if (const int error = move_on(qp, fabric_.device(qp.device), *attr, mask); error != 0) return error;
   if (to == IBV_QPS_RESET || to == IBV_QPS_ERR) fabric_.flush(qp);
   if (to == IBV_QPS_RESET) qp.outstanding = 0;
   return 0;
@@ -425,6 +341,65 @@ int MockVerbs::post_recv(ibv_qp* which, ibv_recv_wr* first, ibv_recv_wr** bad) {
     qp.receives.push_back({request->wr_id, {request->sg_list, request->sg_list + request->num_sge}});
   }
   *bad = nullptr;
+  return 0;
+}
+
+int MockVerbs::query_efa(ibv_context* context, efadv_device_attr* attr) {
+  if (const int error = refused("query_efa"); error != 0) return error;
+  const MockDevice& device = fabric_.device(static_cast<MockContext*>(context)->name);
+  if (!device.efa) return EOPNOTSUPP;
+  *attr = {};
+  attr->max_sq_wr = device.efa_depth;
+  attr->max_rq_wr = device.efa_depth;
+  attr->max_sq_sge = static_cast<std::uint16_t>(device.efa_sge);
+  attr->max_rq_sge = 1;
+  attr->device_caps = device.efa_caps;
+  attr->max_rdma_size = (device.efa_caps & EFADV_DEVICE_ATTR_CAPS_RDMA_READ) != 0 ? device.efa_rdma_size : 0;
+  return 0;
+}
+
+ibv_qp* MockVerbs::create_srd(ibv_context* context, ibv_qp_init_attr_ex* attr) {
+  if (fabric_.fails("create_srd")) return nullptr;
+  const MockDevice& device = fabric_.device(static_cast<MockContext*>(context)->name);
+  constexpr auto kOps = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ;
+  const bool fits = device.efa && attr->qp_type == IBV_QPT_DRIVER && attr->cap.max_send_wr <= device.efa_depth &&
+                    attr->cap.max_recv_wr <= device.efa_depth && attr->cap.max_send_sge <= device.efa_sge &&
+                    attr->cap.max_inline_data == 0 && attr->send_ops_flags == kOps &&
+                    attr->comp_mask == (IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS);
+  if (!fits) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  ibv_qp_init_attr plain{};
+  plain.send_cq = attr->send_cq;
+  plain.recv_cq = attr->recv_cq;
+  plain.cap = attr->cap;
+  plain.qp_type = attr->qp_type;
+  MockQp* qp = fabric_.make_qp(attr->pd, plain, device);
+  qp->is_srd = true;
+  set_calls(*qp, fabric_);
+  return qp;
+}
+
+ibv_qp_ex* MockVerbs::extended(ibv_qp* qp) {
+  if (fabric_.fails("extended") || !qp_of(qp).is_srd) return nullptr;
+  return &qp_of(qp).builder;
+}
+
+ibv_ah* MockVerbs::create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
+  if (fabric_.fails("create_ah")) return nullptr;
+  auto* ah = new MockAh{};
+  ah->context = pd->context;
+  ah->pd = pd;
+  ah->attr = *attr;
+  ++fabric_.counts.ahs;
+  return ah;
+}
+
+int MockVerbs::destroy_ah(ibv_ah* ah) {
+  if (const int error = refused("destroy_ah"); error != 0) return error;
+  delete static_cast<MockAh*>(ah);
+  --fabric_.counts.ahs;
   return 0;
 }
 

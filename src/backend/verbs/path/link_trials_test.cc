@@ -97,7 +97,7 @@ TEST_F(LinkTrials, AnMtuThatShrankIsSeenAtAnEventOfThePort) {
 TEST_F(LinkTrials, AWayThatDropsLargePacketsIsUsedWithSmallerOnes) {
   start();
   connect();
-  fabric.packet_max = 1024;
+  fabric.wires.packet_max = 1024;
   move(1);
   EXPECT_EQ(pair(to_b).mtu_bytes, 1024u);
   move(2);
@@ -123,7 +123,7 @@ TEST_F(LinkTrials, ALinkThatWasDownForAMomentKeepsItsPackets) {
 TEST_F(LinkTrials, WhereNoSizeOfPacketsCarriesTheErrorSaysSo) {
   start();
   connect();
-  fabric.packet_max = 64;
+  fabric.wires.packet_max = 64;
   const Piece piece[] = {{a->memory.data(), 0, 64 * 1024}};
   ASSERT_EQ(submit(Operation::kWrite, piece, 1).taken, 1u);
   ASSERT_TRUE(run_with_losses([&] { return !a->down.empty(); })) << to_b->describe();
@@ -138,9 +138,9 @@ TEST_F(LinkTrials, WhenTheBestAddressDoesNotCarryTheNextOneIsTried) {
     for (const bool there : {true, false}) {
       SCOPED_TRACE(std::to_string(here) + std::to_string(there));
       two_addresses();
-      fabric.dead_gids.clear();
-      if (here) fabric.dead_gids.insert(gid(0, 0, 1).bytes);
-      if (there) fabric.dead_gids.insert(gid(0, 0, 2).bytes);
+      fabric.wires.dead_gids.clear();
+      if (here) fabric.wires.dead_gids.insert(gid(0, 0, 1).bytes);
+      if (there) fabric.wires.dead_gids.insert(gid(0, 0, 2).bytes);
       start();
       to_b = open();
       ASSERT_TRUE(run_with_losses([&] { return (a->up != nullptr && b->up != nullptr) || !a->down.empty(); }));
@@ -165,7 +165,7 @@ TEST_F(LinkTrials, WhenTheBestAddressDoesNotCarryTheNextOneIsTried) {
 
 TEST_F(LinkTrials, WhenNoAddressCarriesTheErrorNamesThoseThatWereTried) {
   two_addresses();
-  for (const std::uint8_t last : {1, 11}) fabric.dead_gids.insert(gid(0, 0, last).bytes);
+  for (const std::uint8_t last : {1, 11}) fabric.wires.dead_gids.insert(gid(0, 0, last).bytes);
   start();
   to_b = open();
   ASSERT_TRUE(run_with_losses([&] { return !a->down.empty(); }, 30000));
@@ -183,7 +183,7 @@ TEST_F(LinkTrials, AnAddressThatStopsCarryingIsLeftForTheNext) {
   connect();
   move(1);
   const std::string before = pair(to_b).gid;
-  fabric.dead_gids.insert(before == "10.0.0.1" ? gid(0, 0, 1).bytes : gid(1, 0, 11).bytes);
+  fabric.wires.dead_gids.insert(before == "10.0.0.1" ? gid(0, 0, 1).bytes : gid(1, 0, 11).bytes);
   move(2);
   EXPECT_NE(pair(to_b).gid, before);
 }

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "backend/verbs/mock/mock_backend.h"
-#include "backend/verbs/mock/mock_fabric.h"
+#include "backend/verbs/mock/mock_verbs.h"
 #include "backend/verbs/path/path_pair.h"
 
 namespace hawser::backend::verbs {

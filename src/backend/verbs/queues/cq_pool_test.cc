@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "backend/verbs/mock/mock_fabric.h"
 #include "backend/verbs/mock/mock_objects.h"
+#include "backend/verbs/mock/mock_verbs.h"
 
 namespace hawser::backend::verbs {
 namespace {

@@ -1,11 +1,9 @@
-// Users' atomic operations: on words that several of them share, on words that are none of theirs, and again on words
-// of regions and peers that may be gone.
+#include "sim/atomic_user.h"
 
 #include <algorithm>
 #include <atomic>
 
 #include "agent/region.h"
-#include "sim/user.h"
 
 namespace hawser::simulation {
 namespace {
@@ -55,7 +53,7 @@ std::uint64_t guess(base::Rng& rng, const AtomicWord& word) {
 
 }  // namespace
 
-Area* User::pick_atomic_area(Life& to, bool bait) {
+Area* AtomicUser::pick_area(Life& to, bool bait) {
   std::vector<Area*> fit;
   for (const auto& area : to.areas) {
     const bool refuses = area->bait || !allows(area->plot->rights(), Rights::kReadWrite);
@@ -65,43 +63,42 @@ Area* User::pick_atomic_area(Life& to, bool bait) {
   return fit.empty() ? nullptr : fit[rng_.below(fit.size())];
 }
 
-void User::ask_atomics(Life& life) {
+void AtomicUser::ask(Life& life) {
   if (rng_.chance(0.1)) return add_own(life);
-  Life* const to = pick_peer(life);
+  Life* const to = peers_.pick(life);
   if (to == nullptr) return;
   const std::size_t count = rng_.chance(0.2) ? 12 : 1 + rng_.below(3);
   for (std::size_t i = 0; i < count && !theater_.judge().failed(); ++i) {
     if (rng_.chance(0.15)) {
-      ask_atomic_again(life);
+      ask_again(life);
     } else if (rng_.chance(0.1)) {
       ask_bait(life, *to);
-    } else if (Area* const area = pick_atomic_area(*to, false)) {
+    } else if (Area* const area = pick_area(*to, false)) {
       const auto word = pick_word(rng_, *area);
-      if (word)
-        ask_atomic(life, *to, *area, life.bonds[to].peer.range(area->plot->name(), kWordSize * *word, kWordSize));
+      if (word) ask_one(life, *to, *area, life.bonds[to].peer.range(area->plot->name(), kWordSize * *word, kWordSize));
     }
   }
 }
 
-void User::ask_bait(Life& life, Life& to) {
-  Area* const area = pick_atomic_area(to, !rng_.chance(0.2));
+void AtomicUser::ask_bait(Life& life, Life& to) {
+  Area* const area = pick_area(to, !rng_.chance(0.2));
   if (area == nullptr) return;
   std::uint64_t offset = kWordSize * rng_.below(area->plot->bytes().size() / kWordSize);
   if (!area->atomic_words.empty()) offset = rng_.chance(0.5) ? offset + 4 : offset + area->plot->bytes().size();
   const RemoteRange range = life.bonds[&to].peer.range(area->plot->name(), offset, kWordSize);
   // A later card may have told the truth.
   if (range.region && fault_of(range) == Code::kOk && !is_refusable(range, *area)) return;
-  ask_atomic(life, to, *area, range);
+  ask_one(life, to, *area, range);
 }
 
-void User::ask_atomic_again(Life& life) {
+void AtomicUser::ask_again(Life& life) {
   if (life.ended_atomics.empty()) return;
   const AtomicCall& before = *life.ended_atomics[rng_.below(life.ended_atomics.size())];
   if (before.from == before.to) return;
-  ask_atomic(life, *before.to, *before.area, before.range);
+  ask_one(life, *before.to, *before.area, before.range);
 }
 
-void User::ask_atomic(Life& life, Life& to, Area& area, const RemoteRange& range) {
+void AtomicUser::ask_one(Life& life, Life& to, Area& area, const RemoteRange& range) {
   Judge& judge = theater_.judge();
   AtomicCall& call = judge.atomics().make(life, to, area);
   call.range = range;
@@ -135,8 +132,8 @@ void User::ask_atomic(Life& life, Life& to, Area& area, const RemoteRange& range
 }
 
 /// The owner's own, beside those of its peers.
-void User::add_own(Life& life) {
-  Area* const area = pick_atomic_area(life, false);
+void AtomicUser::add_own(Life& life) {
+  Area* const area = pick_area(life, false);
   const auto word = area != nullptr ? pick_word(rng_, *area) : std::nullopt;
   if (!word) return;
   AtomicCall& call = theater_.judge().atomics().make(life, life, *area);
@@ -148,7 +145,7 @@ void User::add_own(Life& life) {
   theater_.judge().atomics().on_own(call, std::atomic_ref<std::uint64_t>(*at).fetch_add(call.digit));
 }
 
-void User::cancel_atomic(Life& life) {
+void AtomicUser::cancel(Life& life) {
   if (life.atomics.empty()) return;
   AtomicCall& call = *life.atomics[rng_.below(life.atomics.size())];
   if (!call.held) return;

@@ -112,9 +112,12 @@ void Collective::on_late(Operation&, Instant now) {
 }
 
 void Collective::begin(Instant now) {
-  turns_ = call.hosts.empty() ? 1 : schedule::kTurnsInHosts;
+  turns_ = 1;
   if (on_boards == schedule::Algorithm::kStaged) {
     turns_ = schedule::turns_of_staging(call) - (base::planted(base::Planted::kTurnMiscounted) ? 1 : 0);
+  } else if (on_boards && schedule::has_phases(*on_boards) && room->size() > 1) {
+    phases_ = schedule::host_phases(call, *on_boards, model);
+    turns_ = schedule::turns_of(phases_.before, model) + schedule::turns_of(phases_.after, model);
   }
   if (mapped != nullptr) turns_ = 1 + std::max(schedule::kMeetingsMax, turns_);
   if (room != nullptr && room->size() > 1 && room->size() <= schedule::kBoardRanksMax) return room->enter(*this, now);
@@ -165,12 +168,55 @@ void Collective::begin_on_board(Board& board, std::uint64_t turn, Instant now) {
     write_on_board(board, call, turn, elements.output);
     return sit_down(now);
   }
-  phases_ = schedule::boards_in_hosts(call, model);
   schedule = std::move(phases_.between);
-  if (!take_scratch(now)) return;
+  if (!take_scratch(now) || !keep_input_aside(now)) return;
   if (!phases_.before) return go_on(now);
-  write_on_board(board, *phases_.before, turn, phases_.result == Buffer::kScratch ? scratch_.get() : elements.output);
+  begin_phase(*phases_.before, turn);
   sit_down(now);
+}
+
+/// Else the first pieces of the result would change later ones of the input. False: it has failed.
+bool Collective::keep_input_aside(Instant now) {
+  if (!overlaps()) return true;
+  const std::uint64_t bytes = schedule::input_count(call) * call.element_bytes;
+  input_aside_.reset(new (std::nothrow) std::byte[bytes]);
+  if (input_aside_ == nullptr) {
+    fail(Status(Code::kBusy, title() + ": there is no memory for a copy of the input"), now);
+    return false;
+  }
+  base::copy_cached(input_aside_.get(), elements.input, bytes);
+  elements.input = input_aside_.get();
+  return true;
+}
+
+void Collective::begin_phase(const schedule::HostPhase& phase, std::uint64_t turn) {
+  BoardPhase::Buffers buffers = {
+      .input = place(phase.input.slice(0)), .output = place(phase.output.slice(0)), .combine = elements.combine};
+  if (schedule::kind_of(phase, model) == schedule::PhaseKind::kBoards) {
+    staged_call_.reset();
+    on_board_ = &board_call_.emplace(room->board(), phase.call, std::move(buffers), turn, number, digest);
+    return;
+  }
+  staged_call_ = std::make_unique<StagedCall>(room->board(), phase.call, schedule::AllCounts(), std::move(buffers),
+                                              turn, number, digest);
+  on_board_ = staged_call_.get();
+}
+
+/// False: there is no phase after the messages, or it was begun.
+bool Collective::begin_after() {
+  if (!turn_ || !phases_.after || std::exchange(is_after_, true)) return false;
+  const std::uint64_t before = schedule::turns_of(phases_.before, model);
+  const bool is_early = base::planted(base::Planted::kTurnMiscounted) && before > 1;
+  begin_phase(*phases_.after, *turn_ + before - (is_early ? 1 : 0));
+  return true;
+}
+
+/// False: nothing is left to do after the phases.
+bool Collective::begin_last() {
+  if (!turn_ || phases_.last.rounds() == 0) return false;
+  schedule = std::exchange(phases_.last, schedule::Schedule());
+  round_ = 0;
+  return true;
 }
 
 /// Each rank what it sends to whom, and what it gets.
@@ -232,8 +278,6 @@ void Collective::write_on_board(Board& board, const schedule::Call& phase, std::
       number, digest);
 }
 
-void Collective::write_last_phase() { write_on_board(room->board(), *phases_.after, *turn_ + 1, elements.output); }
-
 /// Where its buffers lie.
 void Collective::tell_on_board(Board& board, Instant now) {
   mapped->write_letter();
@@ -264,6 +308,7 @@ void Collective::sit_down(Instant now) {
 void Collective::stand_up() {
   on_board_ = nullptr;
   board_call_.reset();
+  staged_call_.reset();
   if (std::exchange(is_seated_, false)) room->rest(*this);
 }
 
@@ -289,16 +334,16 @@ bool Collective::go_on_from_board(Instant now) {
     }
     return false;
   }
-  const bool was_last = on_board_->turn() != *turn_ || staged_call_ != nullptr;
-  const bool has_messages = !was_last && schedule.rounds() > 0 && !base::planted(base::Planted::kHostAlone);
-  if (was_last || (!has_messages && !phases_.after)) {
+  if (call.hosts.empty()) {
     end_well(now);
     return false;
   }
-  room->finish(*turn_, now);
-  if (!has_messages) {
-    write_last_phase();
-    return true;
+  if (!is_after_) room->finish(*turn_, now);
+  const bool has_messages = !is_after_ && schedule.rounds() > 0 && !base::planted(base::Planted::kHostAlone);
+  if (!has_messages && begin_after()) return true;
+  if (!has_messages && !begin_last()) {
+    end_well(now);
+    return false;
   }
   stand_up();
   go_on(now);
@@ -307,7 +352,7 @@ bool Collective::go_on_from_board(Instant now) {
 
 bool Collective::look(Instant now) {
   const std::shared_ptr<Operation> keep = self;
-  const std::uint64_t before = staged_call_ == nullptr ? 0 : staged_call_->moved();
+  std::uint64_t before = staged_call_ == nullptr ? 0 : staged_call_->moved();
   for (bool has_moved = false;; has_moved = true) {
     switch (on_board_->go_on()) {
       case BoardPhase::Step::kWaits:
@@ -320,6 +365,7 @@ bool Collective::look(Instant now) {
         break;
       case BoardPhase::Step::kOver:
         if (!go_on_from_board(now)) return true;
+        before = 0;  // Of the next phase.
         break;
       case BoardPhase::Step::kDiffers:
         fail(differs_at(room->rank_at(on_board_->culprit())), now);
@@ -379,6 +425,7 @@ bool Collective::decide_mapped(Instant now) {
     return false;
   }
   if (*decided) {
+    phases_ = {};
     schedule = mapped->schedule(model, turn_ ? schedule::Meetings::kBySteps : schedule::Meetings::kByMessages);
     return take_scratch(now);
   }
@@ -572,9 +619,9 @@ void Collective::go_on(Instant now) {
         if (!decide(now)) return;
         continue;
       }
-      if (!turn_ || !phases_.after) return end_well(now);
-      write_last_phase();
-      return sit_down(now);
+      if (begin_after()) return sit_down(now);
+      if (begin_last()) continue;
+      return end_well(now);
     }
     if (begin_meeting(now)) return;
     begin_round(now);

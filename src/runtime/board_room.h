@@ -95,7 +95,7 @@ class BoardRoom final : Lookout {
   /// It reads nothing of that turn any more, and goes on.
   void finish(std::uint64_t turn, Instant now);
   /// It has ended, with all its turns from `turn` on.
-  void leave(BoardUser& user, std::uint64_t turn, Instant now);
+  void leave(BoardUser& user, std::uint64_t turn, bool is_good, Instant now);
   /// One that has not come to a board has ended.
   void forget(const BoardUser& user);
   /// Goes on with what is on boards. Returns how much was new.
@@ -110,13 +110,16 @@ class BoardRoom final : Lookout {
   /// A rank has written, and rung.
   void on_bell(Instant now);
   /// Those of the other mates, by rank, that can be seen, and have not read all that this one wrote.
-  std::vector<std::uint32_t> unread() const;
+  std::vector<std::uint32_t> unread() const { return unread_before(turns_); }
+  /// The same of what this rank wrote for collectives that ended well here. All mates have come to these.
+  std::vector<std::uint32_t> unread_of_good_ones() const { return unread_before(good_turns_); }
   /// Nobody looks at boards any more.
   void close();
 
  private:
   enum class State : std::uint8_t { kShut, kUndecided, kOpen };
 
+  std::vector<std::uint32_t> unread_before(std::uint64_t turn) const;
   void begin(BoardUser& user, Instant now);
   void begin_held(Instant now);
   void wake();
@@ -134,6 +137,7 @@ class BoardRoom final : Lookout {
   State state_ = State::kShut;
   std::uint64_t begun_ = 0;        ///< Of those that may go by boards.
   std::uint64_t turns_ = 0;        ///< Of those that do.
+  std::uint64_t good_turns_ = 0;   ///< The last one that has ended well has turns before this one.
   std::deque<BoardUser*> held_;    ///< In order, until a try is decided.
   std::vector<BoardUser*> users_;  ///< On boards, in order.
   bool is_looking_ = false;        ///< In each turn of the lane,

@@ -57,7 +57,7 @@ class BoardBarrier final : public BoardUser {
     }
     if (step != Step::kOver) return false;
     is_over = true;
-    room_.leave(*this, call_->turn(), now);
+    room_.leave(*this, call_->turn(), true, now);
     return true;
   }
   bool has_news() const override { return call_->has_news(); }
@@ -313,6 +313,22 @@ TEST_F(BoardRoomTest, WhoIsAboutToSleepLooksOnceMore) {
   EXPECT_FALSE(mailbox_.prepare_sleep());  // All is there.
   EXPECT_EQ(mailbox_.expire(kMoment), 2U);
   EXPECT_TRUE(mailbox_.prepare_sleep());
+}
+
+// One that ended badly may wait for mates that never come to it.
+TEST_F(BoardRoomTest, WhatEndedWellIsStillToBeReadByOthers) {
+  open();
+  begin(1);
+  begin(2);
+  EXPECT_TRUE(begin(0).is_over);
+  EXPECT_EQ(rooms_[0]->unread_of_good_ones(), (std::vector<std::uint32_t>{1, 2}));
+  BoardBarrier& bad = begin(0);
+  mailbox_.expire(kMoment);
+  EXPECT_TRUE(rooms_[0]->unread_of_good_ones().empty());
+  EXPECT_EQ(rooms_[0]->unread(), (std::vector<std::uint32_t>{0, 1, 2}));
+  rooms_[0]->leave(bad, 2, false, kMoment);
+  EXPECT_EQ(rooms_[0]->unread(), (std::vector<std::uint32_t>{1, 2}));
+  EXPECT_TRUE(rooms_[0]->unread_of_good_ones().empty());
 }
 
 TEST_F(BoardRoomTest, WhatWasWrittenIsReadOnceAllHaveEnded) {

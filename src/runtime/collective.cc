@@ -675,7 +675,7 @@ void Collective::finish(Status result, Instant now) {
   board_call_.reset();
   staged_call_.reset();
   if (turn_) {
-    room->leave(*this, *turn_, now);
+    room->leave(*this, *turn_, status.ok(), now);
   } else if (room != nullptr) {
     room->forget(*this);
   }

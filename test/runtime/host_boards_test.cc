@@ -297,7 +297,9 @@ TEST_F(HostBoards, GroupsAndWhatIsLeftHaveBoardsOfTheirOwn) {
 class HostMapped : public HostBoards, public testing::WithParamInterface<schedule::Operation> {
  protected:
   using What = schedule::Operation;
-  static constexpr std::size_t kEach = 25'001, kRounds = 200;  ///< Floats of a rank; tries until all have mapped.
+  static constexpr std::size_t kRounds = 200;  ///< Tries until all have mapped.
+  /// Floats of a rank. A broadcast of fewer goes in pieces.
+  static std::size_t each() { return GetParam() == What::kBroadcast ? 100'003 : 25'001; }
 
   std::size_t ranks() const { return worlds_.size(); }
   std::uint32_t root() const { return static_cast<std::uint32_t>(ranks() - 1); }
@@ -308,16 +310,16 @@ class HostMapped : public HostBoards, public testing::WithParamInterface<schedul
   }
   Status call(std::size_t rank, const float* in, float* out) {
     World& world = worlds_[rank];
-    const std::vector<std::uint64_t> counts(ranks(), kEach);
+    const std::vector<std::uint64_t> counts(ranks(), each());
     switch (GetParam()) {
       case What::kBroadcast:
-        return world.broadcast(out, counts.size() * kEach, DataType::kFloat32, root());
+        return world.broadcast(out, counts.size() * each(), DataType::kFloat32, root());
       case What::kAllGather:
         return world.all_gather(in, out, counts, DataType::kFloat32);
       case What::kReduceScatter:
         return world.reduce_scatter(in, out, counts, DataType::kFloat32, ReduceOp::kSum);
       default:
-        return world.all_reduce(in, out, counts.size() * kEach, DataType::kFloat32, ReduceOp::kSum);
+        return world.all_reduce(in, out, counts.size() * each(), DataType::kFloat32, ReduceOp::kSum);
     }
   }
   /// The element `i` of that rank's output.
@@ -326,9 +328,9 @@ class HostMapped : public HostBoards, public testing::WithParamInterface<schedul
       case What::kBroadcast:
         return value(i, root(), round);
       case What::kAllGather:
-        return value(i % kEach, i / kEach, round);
+        return value(i % each(), i / each(), round);
       case What::kReduceScatter:
-        return sum(rank * kEach + i, round);
+        return sum(rank * each() + i, round);
       default:
         return sum(i, round);
     }
@@ -339,7 +341,7 @@ TEST_P(HostMapped, LargeOnesReadWithinEachHost) {
   for (const Hosts& hosts : {Hosts{0, 0, 1, 1}, Hosts{0, 1, 2, 0, 1, 2}}) {
     open_on(hosts);
     std::vector<Region> in, out;
-    const std::size_t all = ranks() * kEach, got = GetParam() == What::kReduceScatter ? kEach : all;
+    const std::size_t all = ranks() * each(), got = GetParam() == What::kReduceScatter ? each() : all;
     for (World& world : worlds_) {
       in.push_back(std::move(world.allocate({.size = all * sizeof(float)})).value());
       out.push_back(std::move(world.allocate({.size = all * sizeof(float)})).value());

@@ -1,4 +1,4 @@
-"""Collectives of four ranks on two hosts of two: network namespaces with a cable between them. Each repetition goes by each
+"""Collectives of ranks on two hosts, of two each: network namespaces with a cable between them. Each repetition goes by each
 of the algorithms in turn. Needs root, `ip` and `unshare`.
 
     python bench/two_hosts_coll.py build/dev --algorithms "boards in hosts,two levels" --sizes 8,4096
@@ -31,9 +31,10 @@ def main():
     parser.add_argument("--ops", default="barrier,all_reduce,broadcast")
     parser.add_argument("--sizes", default="8,4096")
     parser.add_argument("--scale", default="1", help="of the number of repetitions")
-    parser.add_argument("--ranks", type=int, default=2, help="on each host")
+    parser.add_argument("--ranks", default="2", help="on each host: 2, or 3,1")
     parser.add_argument("--mapped", action="store_true", help="buffers in memory that the ranks of a host map")
     asked = parser.parse_args()
+    here, there = (asked.ranks + "," + asked.ranks).split(",")[:2]
     programs = ROOT / asked.build / "bin"
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HAWSER_")}
     environment["COLL_ALGORITHMS"] = asked.algorithms
@@ -46,7 +47,7 @@ def main():
         shell.chmod(0o755)
         done = subprocess.run(
             ["ip", "netns", "exec", HOSTS[0], programs / "hawser", "run", "--ssh", shell, "--address", "10.78.0.1",
-             "--hosts", f"localhost:{asked.ranks},{HOSTS[1]}:{asked.ranks}", programs / "hawser_coll", "x", asked.scale,
+             "--hosts", f"localhost:{here},{HOSTS[1]}:{there}", programs / "hawser_coll", "x", asked.scale,
              asked.ops, asked.sizes], stdout=subprocess.PIPE, text=True, cwd=folder, env=environment)
     print(f"{'algorithm':<18}{'operation':<16}{'bytes':>10}{'p50, us':>12}{'p99, us':>12}{'of':>8}")
     for line in done.stdout.splitlines():

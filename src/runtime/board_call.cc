@@ -1,5 +1,6 @@
 #include "runtime/board_call.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/copy.h"
@@ -56,6 +57,16 @@ void BoardCall::combine(std::uint64_t at, std::uint64_t count) {
   }
 }
 
+/// Of the ranks before `end`.
+void BoardCall::combine_first(std::uint32_t end) {
+  const auto all = written_.written();
+  if (end == 1) return static_cast<void>(base::copy_cached(buffers_.output, all[0].data(), all[0].size()));
+  buffers_.combine(buffers_.output, all[0].data(), all[1].data(), call_.count);
+  for (std::uint32_t rank = 2; rank < end; ++rank) {
+    buffers_.combine(buffers_.output, buffers_.output, all[rank].data(), call_.count);
+  }
+}
+
 void BoardCall::take_result() {
   const std::span<const std::span<const std::byte>> all = written_.written();
   switch (call_.operation) {
@@ -84,9 +95,43 @@ void BoardCall::take_result() {
       if (call_.counts[call_.rank] > 0) combine(at, call_.counts[call_.rank]);
       break;
     }
+    case schedule::Operation::kScan:
+      if (call_.count > 0) combine_first(call_.rank + 1);
+      break;
+    case schedule::Operation::kExclusiveScan:  // The first one keeps what it has.
+      if (call_.count > 0) combine_first(std::max(call_.rank, 1U));
+      break;
+    case schedule::Operation::kGather:
+      if (call_.rank == call_.root) take_blocks(buffers_.input);
+      break;
+    case schedule::Operation::kScatter:
+      take_own_block();
+      break;
     default:
       break;
   }
+}
+
+/// At a root, whose own block is in `own`.
+void BoardCall::take_blocks(const std::byte* own) {
+  std::byte* to = buffers_.output;
+  for (std::uint32_t rank = 0; rank < call_.size; ++rank) {
+    const std::uint64_t bytes = call_.counts[rank] * call_.element_bytes;
+    if (bytes == 0) continue;
+    const std::byte* const from = rank == call_.rank ? own : written_.written()[rank].data();
+    if (from != to) base::copy_cached(to, from, bytes);
+    to += bytes;
+  }
+}
+
+/// Of the root's blocks.
+void BoardCall::take_own_block() {
+  const std::uint64_t bytes = call_.counts[call_.rank] * call_.element_bytes;
+  if (bytes == 0) return;
+  std::uint64_t at = 0;
+  for (std::uint32_t rank = 0; rank < call_.rank; ++rank) at += call_.counts[rank] * call_.element_bytes;
+  const std::byte* const all = call_.rank == call_.root ? buffers_.input : written_.written()[call_.root].data();
+  base::copy_cached(buffers_.output, all + at, bytes);
 }
 
 bool BoardCall::has_news() const { return has_written_ ? written_.has_news() : board_.is_free(turn()); }

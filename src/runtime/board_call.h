@@ -39,6 +39,9 @@ class BoardCall final : public BoardPhase {
   bool is_awaited(std::uint32_t rank) const override;
   std::span<const std::byte> own_bytes() const;
   void take_result();
+  void combine_first(std::uint32_t end);
+  void take_blocks(const std::byte* own);
+  void take_own_block();
   void combine(std::uint64_t at, std::uint64_t count);
 
   const schedule::Call& call_;

@@ -70,6 +70,13 @@ TEST_F(BoardCallTest, EachOperationGivesWhatItMust) {
     EXPECT_EQ(run({.operation = What::kAllGather, .counts = {1, 0, 3}}, inputs, 4), All(3, {1, 7, 8, 9}));
     EXPECT_EQ(run({.operation = What::kReduceScatter, .counts = {1, 0, 2}}, inputs, 2),
               (All{{147, -1}, {-1, -1}, {258, 369}}));
+    EXPECT_EQ(run({.operation = What::kGather, .root = 1, .counts = {1, 0, 3}}, inputs, 4),
+              (All{{-1, -1, -1, -1}, {1, 7, 8, 9}, {-1, -1, -1, -1}}));
+    EXPECT_EQ(run({.operation = What::kGather, .root = 0, .counts = {2, 1, 1}}, inputs, 4)[0], (Values{1, 2, 4, 7}));
+    EXPECT_EQ(run({.operation = What::kScatter, .root = 2, .counts = {1, 0, 2}}, inputs, 2),
+              (All{{7, -1}, {-1, -1}, {8, 9}}));
+    EXPECT_EQ(run({.operation = What::kScan, .count = 2}, inputs, 2), (All{{1, 2}, {14, 25}, {147, 258}}));
+    EXPECT_EQ(run({.operation = What::kExclusiveScan, .count = 2}, inputs, 2), (All{{1, 2}, {1, 2}, {14, 25}}));
     EXPECT_EQ(run({.operation = What::kAllReduce, .count = 0}, inputs, 1), All(3, {-1}));
   }
 }

@@ -115,9 +115,15 @@ void BoardRoom::wake() {
   if (!std::exchange(is_looking_, true)) site_.mailbox->watch(*this);
 }
 
-void BoardRoom::finish(std::uint64_t turn, Instant now, std::uint64_t count) {
-  if (board_ == nullptr) return;
+void BoardRoom::end_well(std::uint64_t turn, std::uint64_t count, Instant now) {
+  good_turns_ = std::max(good_turns_, turn + count);
   board_->finish(turn, count);
+  ring(now);
+}
+
+void BoardRoom::finish(std::uint64_t turn, Instant now) {
+  if (board_ == nullptr) return;
+  board_->finish(turn);
   ring(now);
 }
 
@@ -126,7 +132,8 @@ void BoardRoom::rest(BoardUser& user) {
   sleep_if_idle();
 }
 
-void BoardRoom::leave(BoardUser& user, std::uint64_t turn, Instant now) {
+void BoardRoom::leave(BoardUser& user, std::uint64_t turn, bool is_good, Instant now) {
+  if (is_good) good_turns_ = std::max(good_turns_, turn + user.turns());
   if (board_ != nullptr) {
     board_->finish(turn, user.turns());
     ring(now);
@@ -175,13 +182,13 @@ void BoardRoom::on_bell(Instant now) {
   look(now);
 }
 
-std::vector<std::uint32_t> BoardRoom::unread() const {
+std::vector<std::uint32_t> BoardRoom::unread_before(std::uint64_t turn) const {
   std::vector<std::uint32_t> by;
   if (state_ != State::kOpen || board_ == nullptr) return by;
   for (std::uint32_t place = 0; place < board_->size(); ++place) {
     const std::uint32_t rank = mates_[place];
     const bool is_gone = rank != site_.rank && letters_->there_at(place, schedule::Buffer::kInput) == nullptr;
-    if (!is_gone && turns_ > 0 && !board_->has_finished(place, turns_ - 1)) by.push_back(rank);
+    if (!is_gone && turn > 0 && !board_->has_finished(place, turn - 1)) by.push_back(rank);
   }
   return by;
 }

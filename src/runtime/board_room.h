@@ -8,7 +8,7 @@
 // find out, until the boards are open, whether they can be: all mates tell each other where their boards lie, and
 // whether they see all others' (see mapped_call.h). If all do, that collective and all later ones go by boards, else
 // that one and those up to the next try go by messages. All decide by the same letters. A collective that begins before
-// a try is decided waits for that. Other hosts need not know: see schedule/boards_in_hosts.h.
+// a try is decided waits for that. Other hosts need not know: see schedule/host_phases.h.
 //
 // A collective takes one turn of the boards for each of its phases there, all at its beginning. A phase may wait for
 // messages, and so for collectives of other hosts, but never for a later turn: so turns that wait for a slot end.
@@ -86,7 +86,7 @@ class BoardRoom final : Lookout {
   /// The next collective that may go by boards may do so at once.
   bool is_open() const { return state_ == State::kOpen && held_.empty(); }
   /// While it is open, instead of `enter`: the first of so many turns for a collective that goes on with them by
-  /// itself. It ends them by `finish`, or becomes a user.
+  /// itself. It ends them by `end_well`, or becomes a user.
   std::uint64_t take_turns(std::uint64_t count);
   /// The next collective that may go by boards. It is told how it goes, now or later.
   void enter(BoardUser& user, Instant now);
@@ -99,10 +99,12 @@ class BoardRoom final : Lookout {
   void wait_for(BoardUser& user);
   /// or for messages: it is not looked at meanwhile.
   void rest(BoardUser& user);
-  /// It reads nothing of that turn, and of those that follow it, any more, and goes on.
-  void finish(std::uint64_t turn, Instant now, std::uint64_t count = 1);
+  /// It reads nothing of that turn any more, and goes on.
+  void finish(std::uint64_t turn, Instant now);
+  /// Of one that took its turns by itself: it has ended well, with all of them.
+  void end_well(std::uint64_t turn, std::uint64_t count, Instant now);
   /// It has ended, with all its turns from `turn` on.
-  void leave(BoardUser& user, std::uint64_t turn, Instant now);
+  void leave(BoardUser& user, std::uint64_t turn, bool is_good, Instant now);
   /// One that has not come to a board has ended.
   void forget(const BoardUser& user);
   /// Goes on with what is on boards. Returns how much was new.
@@ -117,13 +119,16 @@ class BoardRoom final : Lookout {
   /// A rank has written, and rung.
   void on_bell(Instant now);
   /// Those of the other mates, by rank, that can be seen, and have not read all that this one wrote.
-  std::vector<std::uint32_t> unread() const;
+  std::vector<std::uint32_t> unread() const { return unread_before(turns_); }
+  /// The same of what this rank wrote for collectives that ended well here. All mates have come to these.
+  std::vector<std::uint32_t> unread_of_good_ones() const { return unread_before(good_turns_); }
   /// Nobody looks at boards any more.
   void close();
 
  private:
   enum class State : std::uint8_t { kShut, kUndecided, kOpen };
 
+  std::vector<std::uint32_t> unread_before(std::uint64_t turn) const;
   void begin(BoardUser& user, Instant now);
   void begin_held(Instant now);
   void wake();
@@ -141,6 +146,7 @@ class BoardRoom final : Lookout {
   State state_ = State::kShut;
   std::uint64_t begun_ = 0;        ///< Of those that may go by boards.
   std::uint64_t turns_ = 0;        ///< Of those that do.
+  std::uint64_t good_turns_ = 0;   ///< The last one that has ended well has turns before this one.
   std::deque<BoardUser*> held_;    ///< In order, until a try is decided.
   std::vector<BoardUser*> users_;  ///< On boards, in order.
   bool is_looking_ = false;        ///< In each turn of the lane,

@@ -57,7 +57,7 @@ class BoardBarrier final : public BoardUser {
     }
     if (step != Step::kOver) return false;
     is_over = true;
-    room_.leave(*this, call_->turn(), now);
+    room_.leave(*this, call_->turn(), true, now);
     return true;
   }
   bool has_news() const override { return call_->has_news(); }
@@ -330,7 +330,24 @@ TEST_F(BoardRoomTest, WhoGoesOnByItselfTakesTheNextTurnOnceItIsOpen) {
   ASSERT_TRUE(rooms_[0]->is_open());
   EXPECT_EQ(rooms_[0]->take_turns(2), 2U);
   EXPECT_EQ(begin(0).how, "board 4");
-  rooms_[0]->finish(2, kMoment, 2);
+  rooms_[0]->end_well(2, 2, kMoment);
+  EXPECT_EQ(rooms_[0]->unread_of_good_ones(), (std::vector<std::uint32_t>{0, 1, 2}));
+}
+
+// One that ended badly may wait for mates that never come to it.
+TEST_F(BoardRoomTest, WhatEndedWellIsStillToBeReadByOthers) {
+  open();
+  begin(1);
+  begin(2);
+  EXPECT_TRUE(begin(0).is_over);
+  EXPECT_EQ(rooms_[0]->unread_of_good_ones(), (std::vector<std::uint32_t>{1, 2}));
+  BoardBarrier& bad = begin(0);
+  mailbox_.expire(kMoment);
+  EXPECT_TRUE(rooms_[0]->unread_of_good_ones().empty());
+  EXPECT_EQ(rooms_[0]->unread(), (std::vector<std::uint32_t>{0, 1, 2}));
+  rooms_[0]->leave(bad, 2, false, kMoment);
+  EXPECT_EQ(rooms_[0]->unread(), (std::vector<std::uint32_t>{1, 2}));
+  EXPECT_TRUE(rooms_[0]->unread_of_good_ones().empty());
 }
 
 TEST_F(BoardRoomTest, WhatWasWrittenIsReadOnceAllHaveEnded) {

@@ -95,14 +95,16 @@ void Collective::on_late(Operation&, Instant now) {
 }
 
 std::uint64_t Collective::turns_of(const schedule::Call& call, schedule::Algorithm on_boards) {
-  if (on_boards == schedule::Algorithm::kStaged) {
-    return schedule::turns_of_staging(call) - (base::planted(base::Planted::kTurnMiscounted) ? 1 : 0);
-  }
-  return call.hosts.empty() ? 1 : schedule::kTurnsInHosts;
+  if (on_boards != schedule::Algorithm::kStaged) return 1;
+  return schedule::turns_of_staging(call) - (base::planted(base::Planted::kTurnMiscounted) ? 1 : 0);
 }
 
 void Collective::begin(Instant now) {
-  turns_ = turns_of(call, on_boards.value_or(schedule::Algorithm::kBoards));
+  turns_ = on_boards ? turns_of(call, *on_boards) : 1;
+  if (on_boards && schedule::has_phases(*on_boards) && room->size() > 1) {
+    phases_ = schedule::host_phases(call, *on_boards, model);
+    turns_ = schedule::turns_of(phases_.before, model) + schedule::turns_of(phases_.after, model);
+  }
   if (mapped != nullptr) turns_ = 1 + std::max(schedule::kMeetingsMax, turns_);
   if (room != nullptr && room->size() > 1 && room->size() <= schedule::kBoardRanksMax) return room->enter(*this, now);
   if (room != nullptr || mapped != nullptr) return begin_by_messages(now);
@@ -154,12 +156,55 @@ void Collective::begin_on_board(Board& board, std::uint64_t turn, Instant now) {
     write_on_board(board, call, turn, elements.output);
     return sit_down(now);
   }
-  phases_ = schedule::boards_in_hosts(call, model);
   schedule = std::move(phases_.between);
-  if (!take_scratch(now)) return;
+  if (!take_scratch(now) || !keep_input_aside(now)) return;
   if (!phases_.before) return go_on(now);
-  write_on_board(board, *phases_.before, turn, phases_.result == Buffer::kScratch ? scratch_.get() : elements.output);
+  begin_phase(*phases_.before, turn);
   sit_down(now);
+}
+
+/// Else the first pieces of the result would change later ones of the input. False: it has failed.
+bool Collective::keep_input_aside(Instant now) {
+  if (!overlaps(call, elements.input, elements.output)) return true;
+  const std::uint64_t bytes = schedule::input_count(call) * call.element_bytes;
+  input_aside_.reset(new (std::nothrow) std::byte[bytes]);
+  if (input_aside_ == nullptr) {
+    fail(Status(Code::kBusy, title() + ": there is no memory for a copy of the input"), now);
+    return false;
+  }
+  base::copy_cached(input_aside_.get(), elements.input, bytes);
+  elements.input = input_aside_.get();
+  return true;
+}
+
+void Collective::begin_phase(const schedule::HostPhase& phase, std::uint64_t turn) {
+  BoardPhase::Buffers buffers = {
+      .input = place(phase.input.slice(0)), .output = place(phase.output.slice(0)), .combine = elements.combine};
+  if (schedule::kind_of(phase, model) == schedule::PhaseKind::kBoards) {
+    staged_call_.reset();
+    on_board_ = &board_call_.emplace(room->board(), phase.call, std::move(buffers), turn, number, digest);
+    return;
+  }
+  staged_call_ = std::make_unique<StagedCall>(room->board(), phase.call, schedule::AllCounts(), std::move(buffers),
+                                              turn, number, digest);
+  on_board_ = staged_call_.get();
+}
+
+/// False: there is no phase after the messages, or it was begun.
+bool Collective::begin_after() {
+  if (!turn_ || !phases_.after || std::exchange(is_after_, true)) return false;
+  const std::uint64_t before = schedule::turns_of(phases_.before, model);
+  const bool is_early = base::planted(base::Planted::kTurnMiscounted) && before > 1;
+  begin_phase(*phases_.after, *turn_ + before - (is_early ? 1 : 0));
+  return true;
+}
+
+/// False: nothing is left to do after the phases.
+bool Collective::begin_last() {
+  if (!turn_ || phases_.last.rounds() == 0) return false;
+  schedule = std::exchange(phases_.last, schedule::Schedule());
+  round_ = 0;
+  return true;
 }
 
 /// The ranks of an all_to_all do not know each other's counts.
@@ -228,8 +273,6 @@ void Collective::take_over(std::uint64_t turn, bool is_written, Instant now) {
   sit_down(now);
 }
 
-void Collective::write_last_phase() { write_on_board(room->board(), *phases_.after, *turn_ + 1, elements.output); }
-
 /// Where its buffers lie.
 void Collective::tell_on_board(Board& board, Instant now) {
   mapped->write_letter();
@@ -261,6 +304,7 @@ void Collective::stand_up() {
   on_board_ = nullptr;
   board_call_.reset();
   exchange_call_.reset();
+  staged_call_.reset();
   if (std::exchange(is_seated_, false)) room->rest(*this);
 }
 
@@ -286,16 +330,16 @@ bool Collective::go_on_from_board(Instant now) {
     go_on_from_meeting(now);
     return false;
   }
-  const bool was_last = on_board_->turn() != *turn_ || staged_call_ != nullptr;
-  const bool has_messages = !was_last && schedule.rounds() > 0 && !base::planted(base::Planted::kHostAlone);
-  if (was_last || (!has_messages && !phases_.after)) {
+  if (call.hosts.empty()) {
     end_well(now);
     return false;
   }
-  room->finish(*turn_, now);
-  if (!has_messages) {
-    write_last_phase();
-    return true;
+  if (!is_after_) room->finish(*turn_, now);
+  const bool has_messages = !is_after_ && schedule.rounds() > 0 && !base::planted(base::Planted::kHostAlone);
+  if (!has_messages && begin_after()) return true;
+  if (!has_messages && !begin_last()) {
+    end_well(now);
+    return false;
   }
   stand_up();
   go_on(now);
@@ -304,7 +348,7 @@ bool Collective::go_on_from_board(Instant now) {
 
 bool Collective::look(Instant now) {
   const std::shared_ptr<Operation> keep = self;
-  const std::uint64_t before = staged_call_ == nullptr ? 0 : staged_call_->moved();
+  std::uint64_t before = staged_call_ == nullptr ? 0 : staged_call_->moved();
   for (bool has_moved = false;; has_moved = true) {
     switch (on_board_->go_on()) {
       case BoardPhase::Step::kWaits:
@@ -317,6 +361,7 @@ bool Collective::look(Instant now) {
         break;
       case BoardPhase::Step::kOver:
         if (!go_on_from_board(now)) return true;
+        before = 0;  // Of the next phase.
         break;
       case BoardPhase::Step::kDiffers:
         fail(differs_at(room->rank_at(on_board_->culprit())), now);
@@ -376,6 +421,7 @@ bool Collective::decide_mapped(Instant now) {
     return false;
   }
   if (*decided) {
+    phases_ = {};
     schedule = mapped->schedule(model, turn_ ? schedule::Meetings::kBySteps : schedule::Meetings::kByMessages);
     return take_scratch(now);
   }
@@ -569,9 +615,9 @@ void Collective::go_on(Instant now) {
         if (!decide(now)) return;
         continue;
       }
-      if (!turn_ || !phases_.after) return end_well(now);
-      write_last_phase();
-      return sit_down(now);
+      if (begin_after()) return sit_down(now);
+      if (begin_last()) continue;
+      return end_well(now);
     }
     if (begin_meeting(now)) return;
     begin_round(now);
@@ -626,7 +672,7 @@ void Collective::finish(Status result, Instant now) {
   exchange_call_.reset();
   staged_call_.reset();
   if (turn_) {
-    room->leave(*this, *turn_, now);
+    room->leave(*this, *turn_, status.ok(), now);
   } else if (room != nullptr) {
     room->forget(*this);
   }

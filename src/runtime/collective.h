@@ -25,8 +25,8 @@
 #include "runtime/mapped_call.h"
 #include "runtime/roll_call.h"
 #include "runtime/staged_call.h"
-#include "schedule/boards_in_hosts.h"
 #include "schedule/collective.h"
+#include "schedule/host_phases.h"
 
 namespace hawser::runtime {
 
@@ -63,8 +63,8 @@ class Collective final : public Operation, public Listener, public BoardUser {
   /// Where there are mates it may go by boards, as `call`, or meet there, if `mapped`. Else it gets a schedule, as the
   /// model says.
   BoardRoom* room = nullptr;
-  /// The algorithm by which the call goes on boards: kBoards, kStaged or kBoardsInHosts. A call with `mapped` goes by
-  /// it only where its ranks find that the buffers are not mapped. Empty: such a call sends messages then.
+  /// The algorithm by which the call goes on boards: kBoards, kStaged, kBoardsInHosts or kStagedInHosts. A call with
+  /// `mapped` goes by it only where its ranks find that the buffers are not mapped. Empty: it sends messages then.
   std::optional<schedule::Algorithm> on_boards;
   schedule::Call call;
   schedule::CostModel model;
@@ -140,7 +140,10 @@ class Collective final : public Operation, public Listener, public BoardUser {
   void exchange(Board& board, std::uint64_t turn);
   void go_on_from_exchange(Instant now);
   void write_on_board(Board& board, const schedule::Call& phase, std::uint64_t turn, std::byte* output);
-  void write_last_phase();
+  void begin_phase(const schedule::HostPhase& phase, std::uint64_t turn);
+  bool begin_after();
+  bool begin_last();
+  bool keep_input_aside(Instant now);
   void tell_on_board(Board& board, Instant now);
   bool begin_meeting(Instant now);
   void sit_down(Instant now);
@@ -159,11 +162,13 @@ class Collective final : public Operation, public Listener, public BoardUser {
   Status error_of(const Operation& operation) const;
 
   std::unique_ptr<std::byte[]> scratch_;
-  schedule::BoardsInHosts phases_;     ///< Of several hosts, on boards. What goes between is in `schedule`.
-  std::optional<std::uint64_t> turn_;  ///< The first one, if it goes by boards,
-  std::uint64_t turns_ = 0;            ///< and how many it takes.
-  schedule::Call meeting_;             ///< Where it is mapped, and meets on boards: what is there now.
-  std::uint64_t met_ = 0;              ///< Turns that are behind it.
+  std::unique_ptr<std::byte[]> input_aside_;  ///< Of the phases, where the output would overwrite it.
+  schedule::HostPhases phases_;               ///< Of several hosts, on boards. What goes between is in `schedule`.
+  bool is_after_ = false;                     ///< It has come to the phase after the messages.
+  std::optional<std::uint64_t> turn_;         ///< The first one, if it goes by boards,
+  std::uint64_t turns_ = 0;                   ///< and how many it takes.
+  schedule::Call meeting_;                    ///< Where it is mapped, and meets on boards: what is there now.
+  std::uint64_t met_ = 0;                     ///< Turns that are behind it.
   std::optional<BoardCall> board_call_;
   std::optional<ExchangeCall> exchange_call_;
   std::unique_ptr<StagedCall> staged_call_;

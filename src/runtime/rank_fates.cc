@@ -70,6 +70,10 @@ std::uint32_t RankFates::count_left_without(const std::vector<std::uint32_t>& wi
   return site_.size - static_cast<std::uint32_t>(gone.size());
 }
 
+bool RankFates::have_only_left() const {
+  return !left_.empty() && excluded_.ok() && first_failure_.ok() && revoked_.ok() && lost_.empty();
+}
+
 Status RankFates::why_not() const {
   if (!excluded_.ok()) return excluded_;
   if (!first_failure_.ok()) return first_failure_;

@@ -77,6 +77,9 @@ class RankFates {
   /// How many neither failed nor left, once `without` have failed, too.
   std::uint32_t count_left_without(const std::vector<std::uint32_t>& without) const;
 
+  /// Ranks have left, and nothing else happened: what the others began together with them ended well there, and may
+  /// still end well here.
+  bool have_only_left() const;
   /// Why nothing can be done together any more. Good: it can.
   Status why_not() const;
   /// What operations with that rank end with, where it failed for `cause`, or left.

@@ -60,9 +60,12 @@ TEST_F(RankFatesTest, ALostRankThatLeftIsNotUnusable) {
 }
 
 TEST_F(RankFatesTest, TheReasonsHaveAnOrder) {
+  EXPECT_FALSE(fates_.have_only_left());
   fates_.note_left(1);
+  EXPECT_TRUE(fates_.have_only_left());
   EXPECT_NE(fates_.why_not().message().find("has left"), std::string::npos);
   fates_.note_lost(2, gone());
+  EXPECT_FALSE(fates_.have_only_left());
   EXPECT_EQ(fates_.why_not().peer(), "w.2");
   EXPECT_TRUE(fates_.revoke(Status(Code::kCancelled, "revoked")));
   EXPECT_FALSE(fates_.revoke(Status(Code::kCancelled, "later")));

@@ -244,7 +244,9 @@ std::vector<std::uint32_t> WorldCore::wait_until_read(Instant until) const {
   for (;;) {
     std::vector<std::uint32_t> by;
     const Status status = agent::inner::under_lane(seat_->agent, "World::leave", [&](Instant) {
-      if (room_ != nullptr && fates_.why_not().ok()) by = room_->unread();
+      if (room_ == nullptr) return;
+      if (fates_.why_not().ok()) by = room_->unread();
+      if (fates_.have_only_left()) by = room_->unread_of_good_ones();
     });
     const Instant now = agent::inner::now(seat_->agent);
     if (!status.ok() || by.empty() || now >= until) return by;
@@ -1002,7 +1004,7 @@ Status WorldCore::begin_at_once(const CollectiveCall& call, schedule::Algorithm 
     if (is_written) room_->ring(now);
     is_over = is_written && prompt.carry_through(room_->is_crowded());
     if (is_over) {
-      room_->finish(turn, now, turns);
+      room_->end_well(turn, turns, now);
       book_.end_well(*ticket, seat_->mailbox->now());
     } else {
       *rest = maker_.make_settled(call, algorithm);

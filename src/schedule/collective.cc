@@ -12,6 +12,7 @@
 #include "schedule/circulant.h"
 #include "schedule/direct.h"
 #include "schedule/doubling.h"
+#include "schedule/host_phases.h"
 #include "schedule/hosts.h"
 #include "schedule/mapped.h"
 #include "schedule/pat.h"
@@ -24,8 +25,6 @@ namespace {
 
 Slice whole(Buffer buffer, std::uint64_t count) { return {buffer, 0, count}; }
 
-Hosts hosts_of(const Call& call) { return {call.hosts, call.rank, call.root}; }
-
 /// The caller's input goes where the algorithm works.
 void bring_input(Schedule& schedule, const Call& call, Slice to) {
   if (call.has_input_in_output) return;
@@ -33,8 +32,11 @@ void bring_input(Schedule& schedule, const Call& call, Slice to) {
   schedule.end_round();
 }
 
+/// By messages alone, on two levels.
+bool is_on_levels(Algorithm algorithm) { return algorithm == Algorithm::kTwoLevels || has_phases(algorithm); }
+
 void broadcast(Schedule& schedule, const Call& call, Algorithm algorithm, const CostModel& model) {
-  if (algorithm == Algorithm::kTwoLevels || algorithm == Algorithm::kBoardsInHosts) {
+  if (is_on_levels(algorithm)) {
     return broadcast_two_levels(schedule, hosts_of(call), call.count, call.element_bytes, model);
   }
   if (algorithm == Algorithm::kMappedInHosts) {
@@ -85,8 +87,7 @@ void reduce(Schedule& schedule, const Call& call, Algorithm algorithm, const Cos
     return gather_direct(schedule, me, 0, blocks, blocks.slice(data.buffer, me.rank), data.buffer);
   }
   if (!call.commutes) return reduce_in_order(schedule, call, data);
-  if (algorithm == Algorithm::kTwoLevels || algorithm == Algorithm::kBoardsInHosts)
-    return reduce_two_levels(schedule, hosts_of(call), data, call.element_bytes, model);
+  if (is_on_levels(algorithm)) return reduce_two_levels(schedule, hosts_of(call), data, call.element_bytes, model);
   reduce_tree(schedule, Members::from_root(call.rank, call.size, call.root), data);
 }
 
@@ -103,7 +104,7 @@ void all_reduce(Schedule& schedule, const Call& call, Algorithm algorithm, const
     return all_reduce_mapped_in_hosts(schedule, hosts_of(call), call.count, call.element_bytes, model);
   }
   bring_input(schedule, call, whole(Buffer::kOutput, call.count));
-  if (algorithm == Algorithm::kTwoLevels) {
+  if (algorithm == Algorithm::kTwoLevels || algorithm == Algorithm::kStagedInHosts) {
     return all_reduce_two_levels(schedule, hosts_of(call), call.count, call.element_bytes, model);
   }
   if (algorithm == Algorithm::kBoardsInHosts) {
@@ -171,6 +172,32 @@ std::uint64_t total(std::span<const std::uint64_t> counts) {
   return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
 }
 
+/// Each rank has a block of its own.
+bool moves_blocks(const Call& call) {
+  return call.operation == Operation::kAllGather || call.operation == Operation::kReduceScatter ||
+         call.operation == Operation::kGather || call.operation == Operation::kScatter ||
+         call.operation == Operation::kAllToAll;
+}
+
+bool is_scan(const Call& call) {
+  return call.operation == Operation::kScan || call.operation == Operation::kExclusiveScan;
+}
+
+/// Of the tensor, or of all blocks.
+std::uint64_t elements_of(const Call& call) { return moves_blocks(call) ? total(call.counts) : call.count; }
+
+/// All ranks of one host can write on their boards at once.
+bool fits_turn(const Call& call) {
+  if (!call.may_use_boards || call.size < 2 || call.size > kBoardRanksMax) return false;
+  std::uint64_t all = 0;
+  for (std::uint32_t rank = 0; rank < call.size; ++rank) {
+    const std::uint64_t bytes = bytes_on_board(call, rank);
+    if (bytes > call.piece_bytes) return false;
+    all += bytes;
+  }
+  return all <= kBoardsBytesMax;
+}
+
 /// Those for which pat.h has functions.
 bool goes_by_trees(const Call& call) {
   return call.operation == Operation::kAllGather || call.operation == Operation::kReduceScatter;
@@ -212,14 +239,10 @@ Work work_of_mapped(const Call& call, double count) {
 Work work_of(const Call& call, Algorithm algorithm) {
   const double ranks = call.size, others = ranks - 1;
   const double rounds = std::bit_width(call.size - 1);  // ceil(log2(ranks))
-  const bool in_blocks = call.operation == Operation::kAllGather || call.operation == Operation::kReduceScatter ||
-                         call.operation == Operation::kGather || call.operation == Operation::kScatter ||
-                         call.operation == Operation::kAllToAll;
-  const auto count = static_cast<double>(in_blocks ? total(call.counts) : call.count);
+  const auto count = static_cast<double>(elements_of(call));
   const double share = count * others / ranks;
   const bool combines = call.operation == Operation::kReduce || call.operation == Operation::kAllReduce ||
-                        call.operation == Operation::kReduceScatter || call.operation == Operation::kScan ||
-                        call.operation == Operation::kExclusiveScan;
+                        call.operation == Operation::kReduceScatter || is_scan(call);
   const bool goes_back = call.operation == Operation::kAllReduce || call.operation == Operation::kReduce;
   switch (algorithm) {
     case Algorithm::kDissemination:
@@ -249,6 +272,7 @@ Work work_of(const Call& call, Algorithm algorithm) {
       break;  // See cost_of_pat.
     case Algorithm::kMappedInHosts:
     case Algorithm::kBoardsInHosts:
+    case Algorithm::kStagedInHosts:
       break;  // See the functions of these names.
   }
   return {};
@@ -262,13 +286,14 @@ double cost_of(const Work& work, double element_bytes, const CostModel& model) {
 
 /// A rank writes its own bytes and reads those of all others, or of a reduce-scatter its share of them.
 double cost_of_boards(const Call& call, const CostModel& model) {
-  constexpr double kInCaches = 0.5;   // A byte of a board is in caches: it takes half as long as one of large memory.
-  constexpr double kOneReader = 0.5;  // A reduce has one reader, and the other ranks leave the boards alone meanwhile.
+  constexpr double kInCaches = 0.5;  // A byte of a board is in caches: it takes half as long as one of large memory.
+  constexpr double kOneReader =
+      0.5;  // A reduce or gather has one reader, and the other ranks leave the boards alone meanwhile.
   double moved = 0;
   for (std::uint32_t rank = 0; rank < call.size; ++rank) moved += static_cast<double>(bytes_on_board(call, rank));
-  if (call.operation == Operation::kReduce) moved *= kOneReader;
+  if (call.operation == Operation::kReduce || call.operation == Operation::kGather) moved *= kOneReader;
   const bool combines = call.operation == Operation::kReduce || call.operation == Operation::kAllReduce ||
-                        call.operation == Operation::kReduceScatter;
+                        call.operation == Operation::kReduceScatter || is_scan(call);
   const double share = call.operation == Operation::kReduceScatter ? 1.0 / call.size : 1;
   const double others = combines ? share * moved * (call.size - 1) / call.size : 0;
   return model.board_ns * (call.size - 1) + kInCaches * moved * model.read_byte_ns + others * model.combined_byte_ns;
@@ -290,10 +315,11 @@ double cost_of_staging(const Call& call, const CostModel& model) {
          work.combined * model.combined_byte_ns;
 }
 
-/// The cheapest way of that operation among so many ranks on one level.
+/// The cheapest way of that operation among so many ranks on one level. Of blocks: of `count` together.
 double cost_among(std::uint32_t ranks, Operation operation, std::uint64_t count, const Call& call,
                   const CostModel& model) {
-  const Call one{.operation = operation, .size = ranks, .count = count, .element_bytes = call.element_bytes};
+  Call one{.operation = operation, .size = ranks, .count = count, .element_bytes = call.element_bytes};
+  if (moves_blocks(one)) one.counts.assign(ranks, (std::exchange(one.count, 0) + ranks - 1) / ranks);
   return choices(one, model).front().cost_ns;
 }
 
@@ -303,13 +329,69 @@ double cost_between(const Hosts& hosts, std::uint64_t count, std::uint32_t ranks
   return cost_among(hosts.hosts(), call.operation, count, call, model.between_hosts(ranks_of_host));
 }
 
-/// The most of `count` that a rank of a host has, where its ranks share that.
-std::uint64_t slice_of(const Hosts& hosts, std::uint64_t count) {
-  return (count + hosts.ranks_max() - 1) / hosts.ranks_max();
+/// The most of `count` that a rank of a host has, where its lanes share that.
+std::uint64_t slice_of(const Hosts& hosts, std::uint64_t count) { return (count + hosts.lanes() - 1) / hosts.lanes(); }
+
+/// Of the copies among the steps.
+double cost_of_copies(const Schedule& schedule, std::uint64_t element_bytes, const CostModel& model) {
+  double ns = 0;
+  for (std::size_t round = 0; round < schedule.rounds(); ++round) {
+    for (const Step& step : schedule.round(round)) {
+      const bool is_copy = step.action == Action::kCopy;
+      if (is_copy) ns += static_cast<double>(step.to.count * element_bytes) * model.read_byte_ns;
+    }
+  }
+  return ns;
+}
+
+/// The leader of the host with most ranks.
+std::uint32_t busiest_leader(const Call& call) {
+  Call first = call;
+  first.rank = 0;
+  const Hosts hosts = hosts_of(first);
+  const Members leaders = hosts.leaders();
+  std::uint32_t best = 0;
+  for (std::uint32_t host = 1; host < hosts.hosts(); ++host) {
+    if (hosts.ranks_of(host).size() > hosts.ranks_of(best).size()) best = host;
+  }
+  return leaders.world_rank(best);
+}
+
+/// At the host with most ranks, and between hosts. The same for all ranks.
+template <typename CostOfPhase>
+double cost_of_phases(const Call& call, Algorithm algorithm, const CostModel& model, CostOfPhase cost_of_phase) {
+  Call one = call;
+  one.rank = busiest_leader(call);
+  one.has_input_in_output = false;
+  const HostPhases phases = host_phases(one, algorithm, model);
+  const Hosts hosts = hosts_of(one);
+  double ns = 0;
+  for (const std::optional<HostPhase>* phase : {&phases.before, &phases.after}) {
+    if (*phase && (*phase)->call.size > 1) ns += cost_of_phase((*phase)->call);
+  }
+  for (const Schedule* schedule : {&phases.between, &phases.last}) {
+    ns += cost_of_copies(*schedule, call.element_bytes, model);
+  }
+  const bool has_lanes =
+      algorithm == Algorithm::kStagedInHosts && call.operation == Operation::kAllReduce && is_sliced(hosts, call.count);
+  if (has_lanes) return ns + cost_between(hosts, slice_of(hosts, call.count), hosts.lanes(), call, model);
+  return ns + cost_between(hosts, elements_of(call), 1, call, model);
+}
+
+double cost_of_phases(const Call& call, Algorithm algorithm, const CostModel& model) {
+  return cost_of_phases(call, algorithm, model, [&](const Call& phase) {
+    return goes_in_pieces(phase, model) ? cost_of_staging(phase, model) : cost_of_boards(phase, model);
+  });
 }
 
 /// Of the host with most ranks, and then between hosts. The same for all ranks.
 double cost_of_two_levels(const Call& call, const CostModel& model) {
+  if (moves_blocks(call) || is_scan(call)) {
+    return cost_of_phases(call, Algorithm::kTwoLevels, model, [&](Call phase) {
+      phase.may_use_boards = false;
+      return choices(phase, model).front().cost_ns;
+    });
+  }
   const Hosts hosts(call.hosts, 0, call.root);
   const auto within = [&](Operation operation) {
     return cost_among(hosts.ranks_max(), operation, call.count, call, model);
@@ -326,26 +408,7 @@ double cost_of_two_levels(const Call& call, const CostModel& model) {
     return within(Operation::kReduce) + between(call.count) + within(Operation::kBroadcast);
   }
   // Reduce-scatter and all-gather are the two halves of an all-reduce.
-  return within(Operation::kAllReduce) + between(slice_of(hosts, call.count), hosts.ranks_max());
-}
-
-/// On the boards of the host with most ranks, and between hosts.
-double cost_of_boards_in_hosts(const Call& call, const CostModel& model) {
-  const Hosts hosts(call.hosts, 0, call.root);
-  const auto bytes = static_cast<double>(call.count * call.element_bytes);
-  const double meeting = model.board_ns * (hosts.ranks_max() - 1), told = meeting + bytes * model.read_byte_ns;
-  const double combined = meeting + hosts.ranks_max() * bytes * (model.read_byte_ns + model.combined_byte_ns);
-  const double between = cost_between(hosts, call.count, 1, call, model);
-  switch (call.operation) {
-    case Operation::kBroadcast:
-      return between + told;
-    case Operation::kReduce:
-      return combined + between;
-    case Operation::kAllReduce:
-      return combined + between + told;
-    default:
-      return meeting + between + meeting;
-  }
+  return within(Operation::kAllReduce) + between(slice_of(hosts, call.count), hosts.lanes());
 }
 
 /// To tell where buffers lie is a meeting, too.
@@ -353,10 +416,10 @@ double cost_of_mapped_in_hosts(const Call& call, const CostModel& model) {
   const Hosts hosts(call.hosts, 0, call.root);
   const std::uint64_t count = goes_by_trees(call) ? total(call.counts) : call.count;
   const double ranks = hosts.ranks_max(), bytes = static_cast<double>(count * call.element_bytes);
-  const double share = bytes * (ranks - 1) / ranks;
+  const double share = bytes * (ranks - 1) / (call.operation == Operation::kAllReduce ? hosts.lanes() : ranks);
   // On boards, too: ranks come to these when messages of other hosts have come, so most of the time they sleep before.
   const double meeting = messages_to_meet(hosts.ranks_max()) * model.message_ns;
-  const double combined = share * (model.read_byte_ns + model.combined_byte_ns);
+  const double combined = share * model.combined_byte_ns;
   const auto trees = [&](bool combines) {
     return cost_of_pat(Grid(call.hosts, call.size), bytes / call.size, combines, model, PatLevels::kBetweenHosts);
   };
@@ -369,7 +432,7 @@ double cost_of_mapped_in_hosts(const Call& call, const CostModel& model) {
       return 3 * meeting + combined + trees(true);
     default:
       return 4 * meeting + combined + share * model.read_byte_ns +
-             cost_between(hosts, slice_of(hosts, call.count), hosts.ranks_max(), call, model);
+             cost_between(hosts, slice_of(hosts, call.count), hosts.lanes(), call, model);
   }
 }
 
@@ -419,18 +482,20 @@ Few right_on_one_level(const Call& call) {
   return {};
 }
 
-/// Those for which two_levels.h has functions.
-bool has_two_levels(const Call& call) {
-  const bool is_one = call.operation == Operation::kBarrier || call.operation == Operation::kBroadcast ||
-                      call.operation == Operation::kReduce || call.operation == Operation::kAllReduce;
-  return is_one && call.commutes && !call.reproducible && Hosts::has_levels(call.hosts);
+/// On the boards of each host at once. The same for all ranks.
+bool fits_boards_in_hosts(const Call& call) {
+  const std::uint64_t ranks = Hosts(call.hosts, 0, 0).ranks_max();
+  if (!call.may_use_boards || ranks > kBoardRanksMax) return false;
+  if (call.operation == Operation::kBarrier) return true;
+  const std::uint64_t bytes = elements_of(call) * call.element_bytes;
+  const std::uint64_t most = moves_blocks(call) ? kBlocksInHostsMax : kBoardBytesInHostsMax;
+  return bytes > 0 && bytes <= std::min(most, call.piece_bytes) && bytes * ranks <= kBoardsBytesMax;
 }
 
-/// The same for all ranks.
-bool fits_boards_in_hosts(const Call& call) {
-  if (!call.may_use_boards || Hosts(call.hosts, 0, 0).ranks_max() > kBoardRanksMax) return false;
-  const std::uint64_t bytes = call.count * call.element_bytes;
-  return call.operation == Operation::kBarrier || (bytes > 0 && bytes <= kBoardBytesInHostsMax);
+bool can_be_staged_in_hosts(const Call& call) {
+  const std::uint64_t ranks = Hosts(call.hosts, 0, 0).ranks_max();
+  return call.may_use_boards && ranks <= kBoardRanksMax && call.operation != Operation::kBarrier && !is_scan(call) &&
+         elements_of(call) > 0 && call.piece_bytes / call.element_bytes / ranks > 0;
 }
 
 /// An all_reduce needs slices: then hosts whose ranks cannot map send the same between hosts.
@@ -442,10 +507,14 @@ bool fits_mapped_in_hosts(const Call& call) {
 
 Few right_ones(const Call& call) {
   Few all = right_on_one_level(call);
-  if (has_two_levels(call)) {
+  if (has_host_phases(call)) {
     all.push_back(Algorithm::kTwoLevels);
     if (fits_mapped_in_hosts(call)) all.push_back(Algorithm::kMappedInHosts);
-    if (fits_boards_in_hosts(call)) all.push_back(Algorithm::kBoardsInHosts);
+    if (fits_boards_in_hosts(call)) {
+      all.push_back(Algorithm::kBoardsInHosts);
+    } else if (can_be_staged_in_hosts(call)) {
+      all.push_back(Algorithm::kStagedInHosts);
+    }
   }
   // On one host, or where hosts differ, a circulant graph takes as many rounds and bytes, and copies nothing.
   if (goes_by_trees(call) && call.commutes && !call.reproducible && Grid::has_hosts(call.hosts)) {
@@ -482,13 +551,13 @@ class Costs {
     if (algorithm == Algorithm::kStaged) return cost_of_staging(call_, model_);
     if (algorithm == Algorithm::kPat) return of_pat();
     if (algorithm == Algorithm::kMappedInHosts) return cost_of_mapped_in_hosts(call_, model_);
-    if (algorithm == Algorithm::kBoardsInHosts) return cost_of_boards_in_hosts(call_, model_);
+    if (has_phases(algorithm)) return cost_of_phases(call_, algorithm, model_);
     return cost_of(work_of(call_, algorithm), static_cast<double>(call_.element_bytes), one_level_);
   }
 
  private:
   double of_pat() const {
-    const double bytes = static_cast<double>(total(call_.counts) * call_.element_bytes);
+    const auto bytes = static_cast<double>(total(call_.counts) * call_.element_bytes);
     return cost_of_pat(Grid(call_.hosts, call_.size), bytes / call_.size, call_.operation == Operation::kReduceScatter,
                        model_);
   }
@@ -523,7 +592,7 @@ std::string_view to_string(Algorithm algorithm) {
                                                                 "doubling",        "circulant",  "fixed tree",
                                                                 "direct",          "two levels", "mapped",
                                                                 "boards",          "pat",        "mapped in hosts",
-                                                                "boards in hosts", "staged"};
+                                                                "boards in hosts", "staged",     "staged in hosts"};
   const auto at = static_cast<std::size_t>(algorithm);
   return at < kNames.size() ? kNames[at] : "unknown";
 }
@@ -562,9 +631,13 @@ Algorithm cheapest(const Call& call, const CostModel& model) {
   return best->algorithm;
 }
 
+bool has_phases(Algorithm algorithm) {
+  return algorithm == Algorithm::kBoardsInHosts || algorithm == Algorithm::kStagedInHosts;
+}
+
 bool is_by_hosts(Algorithm algorithm) {
   return algorithm == Algorithm::kTwoLevels || algorithm == Algorithm::kPat || algorithm == Algorithm::kMappedInHosts ||
-         algorithm == Algorithm::kBoardsInHosts;
+         has_phases(algorithm);
 }
 
 bool is_by_memory(Algorithm algorithm) {
@@ -572,7 +645,7 @@ bool is_by_memory(Algorithm algorithm) {
 }
 
 bool is_on_boards(Algorithm algorithm) {
-  return algorithm == Algorithm::kBoards || algorithm == Algorithm::kBoardsInHosts || algorithm == Algorithm::kStaged;
+  return algorithm == Algorithm::kBoards || algorithm == Algorithm::kStaged || has_phases(algorithm);
 }
 
 std::vector<Choice> unmapped_choices(const Call& call, const CostModel& model) {
@@ -585,25 +658,31 @@ bool fits_boards(const Call& call) {
   const bool has_order = call.operation == Operation::kBarrier || call.operation == Operation::kBroadcast ||
                          call.operation == Operation::kAllGather;
   const bool combines = call.operation == Operation::kReduce || call.operation == Operation::kAllReduce ||
-                        call.operation == Operation::kReduceScatter;
-  if (!call.may_use_boards || call.size < 2 || call.size > kBoardRanksMax ||
-      !(has_order || (combines && !call.reproducible)))
-    return false;
-  std::uint64_t all = 0;
-  for (std::uint32_t rank = 0; rank < call.size; ++rank) {
-    const std::uint64_t bytes = bytes_on_board(call, rank);
-    if (bytes > call.piece_bytes) return false;
-    all += bytes;
-  }
-  if (all > kBoardsBytesMax) return false;
-  return all > 0 || call.operation == Operation::kBarrier;  // For nothing no rank waits for another one.
+                        call.operation == Operation::kReduceScatter || is_scan(call);
+  if (!(has_order || (combines && !call.reproducible)) || !fits_turn(call)) return false;
+  return elements_of(call) > 0 || call.operation == Operation::kBarrier;  // For nothing no rank waits for another one.
+}
+
+bool goes_in_pieces(const Call& call, const CostModel& model) {
+  if (!has_pieces(call)) return false;
+  return !fits_turn(call) || cost_of_staging(call, model) < cost_of_boards(call, model);
 }
 
 ByMessages by_messages(const Call& call, Algorithm algorithm, const CostModel& model) {
-  const bool is_in_hosts = algorithm == Algorithm::kMappedInHosts || algorithm == Algorithm::kBoardsInHosts;
   ByMessages made;
-  if (is_in_hosts) {
-    made.algorithm = goes_by_trees(call) ? Algorithm::kPat : Algorithm::kTwoLevels;
+  if (has_phases(algorithm)) {
+    made.algorithm = Algorithm::kTwoLevels;
+    made.schedule = make_schedule(call, algorithm, model);
+    return made;
+  }
+  if (algorithm == Algorithm::kMappedInHosts) {
+    const bool has_trees = goes_by_trees(call);
+    made.algorithm = has_trees ? Algorithm::kPat : Algorithm::kTwoLevels;
+    const Costs costs(call, model);
+    // Between hosts that sends the same.
+    const bool is_staged =
+        !has_trees && can_be_staged_in_hosts(call) && costs.of(Algorithm::kStagedInHosts) < costs.of(made.algorithm);
+    if (is_staged) made.on_boards = Algorithm::kStagedInHosts;
   } else {
     const Choice best = unmapped_choices(call, model)[0];
     made.algorithm = best.algorithm;
@@ -616,8 +695,7 @@ ByMessages by_messages(const Call& call, Algorithm algorithm, const CostModel& m
       least = cost;
     }
   }
-  const bool is_by_leaders = algorithm == Algorithm::kBoardsInHosts;
-  made.schedule = make_schedule(call, is_by_leaders ? algorithm : made.algorithm, model);
+  made.schedule = make_schedule(call, made.algorithm, model);
   return made;
 }
 
@@ -629,6 +707,8 @@ std::uint64_t bytes_on_board(const Call& call, std::uint32_t rank) {
       break;
     case Operation::kReduce:
     case Operation::kAllReduce:
+    case Operation::kScan:
+    case Operation::kExclusiveScan:
       count = call.count;
       break;
     case Operation::kAllGather:
@@ -636,6 +716,12 @@ std::uint64_t bytes_on_board(const Call& call, std::uint32_t rank) {
       break;
     case Operation::kReduceScatter:
       count = total(call.counts);
+      break;
+    case Operation::kGather:
+      count = rank == call.root ? 0 : call.counts[rank];
+      break;
+    case Operation::kScatter:
+      count = rank == call.root ? total(call.counts) : 0;
       break;
     default:
       break;
@@ -683,11 +769,14 @@ std::uint64_t output_count(const Call& call) {
 
 Schedule make_schedule(const Call& call, Algorithm algorithm, const CostModel& model, Meetings meetings) {
   HAWSER_ASSERT(call.size > 0 && call.rank < call.size && call.root < call.size, "ranks are those of the world");
+  if (is_on_levels(algorithm) && (moves_blocks(call) || is_scan(call))) {
+    return phases_by_messages(host_phases(call, algorithm, model), hosts_of(call), model);
+  }
   Schedule schedule(meetings);
   const Members me = Members::all(call.rank, call.size);
   switch (call.operation) {
     case Operation::kBarrier:
-      if (algorithm == Algorithm::kTwoLevels || algorithm == Algorithm::kBoardsInHosts) {
+      if (is_on_levels(algorithm)) {
         barrier_two_levels(schedule, hosts_of(call));
       } else {
         barrier_dissemination(schedule, me);

@@ -19,6 +19,8 @@ inline constexpr std::uint64_t kBoardBytesMax = 64 * 1024;
 inline constexpr std::uint64_t kBoardsBytesMax = 1 << 20;
 /// The most that a rank can write there if there are several hosts. Messages between them take most of the time then.
 inline constexpr std::uint64_t kBoardBytesInHostsMax = 4 * 1024;
+/// The same of all blocks together.
+inline constexpr std::uint64_t kBlocksInHostsMax = kBoardBytesMax;
 inline constexpr std::uint32_t kBoardRanksMax = 64;  ///< Each reads the board of each.
 
 enum class Operation : std::uint8_t {
@@ -80,12 +82,14 @@ enum class Algorithm : std::uint8_t {
   kPat,        ///< Reduce-scatter or all-gather by trees over hosts and ranks: see pat.h.
   /// As kTwoLevels, and ranks of a host read each other's buffers.
   kMappedInHosts,
-  /// Of two levels by leaders. Ranks of a host write on boards: see boards_in_hosts.h. Its schedule is for hosts whose
+  /// Of two levels by leaders. Ranks of a host write on boards: see host_phases.h. Its schedule is for hosts whose
   /// boards are not open.
   kBoardsInHosts,
   kStaged,  ///< Piece by piece over boards: see staging.h. It has no schedule.
+  /// As kBoardsInHosts, and ranks of a host go piece by piece. An all_reduce may have lanes.
+  kStagedInHosts,
 };
-inline constexpr std::size_t kAlgorithms = 14;
+inline constexpr std::size_t kAlgorithms = 15;
 std::string_view to_string(Algorithm algorithm);
 
 struct Choice {
@@ -99,6 +103,8 @@ std::vector<Choice> choices(const Call& call, const CostModel& model);
 Algorithm cheapest(const Call& call, const CostModel& model);
 /// Whether the ranks of one host can do the call on boards. All ranks get the same answer.
 bool fits_boards(const Call& call);
+/// Of ranks of one host that do the call on boards: whether they do it in pieces (staging.h), and not at once.
+bool goes_in_pieces(const Call& call, const CostModel& model);
 /// Bytes of its input that a rank writes on its board.
 std::uint64_t bytes_on_board(const Call& call, std::uint32_t rank);
 /// Elements of its buffers that this rank reads and writes, by the table of Call: of a broadcast's root that writes.
@@ -110,6 +116,8 @@ bool is_by_hosts(Algorithm algorithm);
 bool is_by_memory(Algorithm algorithm);
 /// Of these: what they write lies on boards.
 bool is_on_boards(Algorithm algorithm);
+/// Of these: they have phases, see host_phases.h.
+bool has_phases(Algorithm algorithm);
 /// Those that go by messages alone.
 std::vector<Choice> unmapped_choices(const Call& call, const CostModel& model);
 /// By messages alone: for ranks of a host that found that their buffers or boards are not mapped. Other hosts may go by

@@ -14,6 +14,7 @@
 
 #include "base/rng.h"
 #include "schedule/hosts.h"
+#include "schedule/play_phases.h"
 #include "schedule/run_in_memory.h"
 
 namespace hawser::schedule {
@@ -31,11 +32,12 @@ struct Case {
   Algorithm algorithm = Algorithm::kDirect;
   bool is_mixed = false;    ///< On every second host the ranks cannot map, and go by messages.
   bool has_boards = false;  ///< Ranks of one host meet by steps, if they can map.
+  bool is_played = false;   ///< Ranks of one host write on boards, if they can map.
   std::string name() const {
     return std::string(to_string(call.operation)) + " by " + std::string(to_string(algorithm)) + ", " +
            std::to_string(call.size) + " ranks, root " + std::to_string(call.root) + ", " + std::to_string(call.count) +
            " elements" + (call.commutes ? "" : ", ordered") + (call.has_input_in_output ? ", in place" : "") +
-           (has_boards ? ", with boards" : "");
+           (has_boards ? ", with boards" : "") + (is_played ? ", on boards" : "") + (is_mixed ? ", mixed" : "");
   }
 };
 
@@ -193,8 +195,13 @@ void check(const Case& all, std::uint64_t seed) {
     RankState& state = ranks[rank];
     const bool cannot_map = all.is_mixed && call.hosts[rank] % 2 == 0;
     const Meetings meetings = all.has_boards ? Meetings::kBySteps : Meetings::kByMessages;
-    state.schedule = cannot_map ? by_messages(for_rank(all, rank), all.algorithm, {}).schedule
-                                : make_schedule(for_rank(all, rank), all.algorithm, {}, meetings);
+    if (cannot_map) {
+      state.schedule = by_messages(for_rank(all, rank), all.algorithm, {}).schedule;
+    } else if (all.is_played) {
+      state.schedule = played(for_rank(all, rank), all.algorithm);
+    } else {
+      state.schedule = make_schedule(for_rank(all, rank), all.algorithm, {}, meetings);
+    }
     if (!call.hosts.empty()) state.host = call.hosts[rank];
     ASSERT_LE(meetings_in(state.schedule), kMeetingsMax) << all.name();
     state.input = reference.input(rank);
@@ -238,8 +245,10 @@ void check_all_algorithms(Call call) {
 }
 
 /// Larger worlds with one odd count each.
-std::vector<std::uint64_t> counts_for(std::uint32_t size) {
-  if (size > 20) return {3 * size + 2};
+constexpr std::uint32_t kSmallWorld = 20;
+std::vector<std::uint64_t> counts_for(Operation operation, std::uint32_t size) {
+  if (operation == Operation::kBarrier) return {0};
+  if (size > kSmallWorld) return {3 * size + 2};
   return {0, 1, size - 1, 3 * size + 2};
 }
 
@@ -265,11 +274,22 @@ void check_mapped_in_hosts(const Call& call) {
 }
 
 void check_two_levels(Call call) {
+  const bool is_scan = call.operation == Operation::kScan || call.operation == Operation::kExclusiveScan;
+  call.commutes = !is_scan;  // The order of ranks shows.
   for (call.hosts = {}; auto& hosts : placements(call.size)) {
-    if (!Hosts::has_levels(hosts)) continue;
     call.hosts = std::move(hosts);
+    if (!has_host_phases(call)) continue;
     check({call, Algorithm::kTwoLevels}, call.size);
-    check({call, Algorithm::kBoardsInHosts}, call.size);  // As where no boards are open.
+    for (const Algorithm algorithm : {Algorithm::kBoardsInHosts, Algorithm::kStagedInHosts}) {
+      const bool has_own_steps = call.operation == Operation::kAllReduce || algorithm == Algorithm::kBoardsInHosts;
+      const bool is_turn = call.size <= kSmallWorld || (call.size % 2 == 0) == (algorithm == Algorithm::kStagedInHosts);
+      if (!has_own_steps || !is_turn) continue;
+      if (call.size <= kSmallWorld) check({call, algorithm}, call.size);  // As where no boards are open.
+      for (const bool is_mixed : {false, true}) {
+        if (!is_mixed && call.size > kSmallWorld) continue;
+        check({.call = call, .algorithm = algorithm, .is_mixed = is_mixed, .is_played = true}, call.size);
+      }
+    }
     call.may_be_mapped = true;
     for (const Choice& choice : choices(call, CostModel())) {
       if (choice.algorithm == Algorithm::kMappedInHosts) check_mapped_in_hosts(call);
@@ -308,12 +328,11 @@ class CollectiveOf : public testing::TestWithParam<Operation> {};
 TEST_P(CollectiveOf, EverySizeAndAlgorithm) {
   const Operation operation = GetParam();
   for (std::uint32_t size = 1; size <= kSizes; ++size) {
-    for (const std::uint64_t count : counts_for(size)) {
+    for (const std::uint64_t count : counts_for(operation, size)) {
       Call call{.operation = operation, .size = size, .root = static_cast<std::uint32_t>(count % size), .count = count};
       call.counts = uneven(size, count);
       check_all_algorithms(call);
-      const bool has_two_levels = operation == Operation::kBarrier || operation == Operation::kBroadcast ||
-                                  operation == Operation::kReduce || operation == Operation::kAllReduce;
+      const bool has_two_levels = operation != Operation::kAllToAll;
       if (has_two_levels) check_two_levels(call);
       const bool has_pat = operation == Operation::kAllGather || operation == Operation::kReduceScatter;
       if (has_pat) check_pat(call);
@@ -459,7 +478,7 @@ TEST(Collective, WhatIsSmallGoesByBoardsWithinEachHost) {
       EXPECT_EQ(first(call), Algorithm::kBoardsInHosts) << to_string(operation);
       EXPECT_EQ(by_messages(call, first(call), kModel).algorithm, Algorithm::kTwoLevels);
       call.count = 1025;
-      EXPECT_EQ(first(call), Algorithm::kTwoLevels) << "a board has room for less";
+      EXPECT_EQ(first(call), Algorithm::kStagedInHosts);
       call.count = 0;
       EXPECT_NE(first(call), Algorithm::kBoardsInHosts) << "nobody waits for nothing";
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 namespace hawser::schedule {
 namespace {
@@ -14,26 +15,42 @@ std::size_t place_of(const std::vector<std::uint32_t>& ranks, std::uint32_t rank
 }  // namespace
 
 Hosts::Hosts(std::span<const std::uint32_t> hosts, std::uint32_t rank, std::uint32_t root) {
-  std::map<std::uint32_t, std::vector<std::uint32_t>> ranks;
-  for (std::uint32_t each = 0; each < hosts.size(); ++each) ranks[hosts[each]].push_back(each);
-  std::vector<std::uint32_t>& roots = ranks[hosts[root]];
-  std::rotate(roots.begin(), std::ranges::find(roots, root), roots.end());  // clang 14 cannot parse ranges::rotate.
-  leaders_.push_back(root);
-  for (const auto& [host, its] : ranks) {
-    if (host != hosts[root]) leaders_.push_back(its.front());
-    ranks_max_ = std::max(ranks_max_, static_cast<std::uint32_t>(its.size()));
-    is_even_ = is_even_ && its.size() == ranks.begin()->second.size();
+  std::map<std::uint32_t, std::vector<std::uint32_t>> by_host;
+  for (std::uint32_t each = 0; each < hosts.size(); ++each) by_host[hosts[each]].push_back(each);
+  ranks_.push_back(std::move(by_host[hosts[root]]));
+  by_host.erase(hosts[root]);
+  for (auto& [host, its] : by_host) ranks_.push_back(std::move(its));
+  const auto has_more = [](const auto& one, const auto& other) { return one.size() < other.size(); };
+  ranks_max_ = static_cast<std::uint32_t>(std::ranges::max_element(ranks_, has_more)->size());
+  lanes_ = static_cast<std::uint32_t>(std::ranges::min_element(ranks_, has_more)->size());
+  for (const auto& its : ranks_) {
+    leaders_.push_back(leaders_.empty() ? root : its.front());
+    if (hosts[its.front()] == hosts[rank]) host_ = static_cast<std::uint32_t>(leaders_.size() - 1);
   }
-  mates_ = ranks[hosts[rank]];
+  // The root's host counts from the root.
+  std::vector<std::uint32_t> firsts = ranks_[0];
+  std::rotate(firsts.begin(), std::ranges::find(firsts, root), firsts.end());  // clang 14: no ranges::rotate.
+  mates_ = host_ == 0 ? firsts : ranks_[host_];
   mates_place_ = place_of(mates_, rank);
-  if (is_leader()) leaders_place_ = place_of(leaders_, rank);
-  if (!is_even_) return;
-  for (const std::uint32_t leader : leaders_) column_.push_back(ranks[hosts[leader]][mates_place_]);
-  column_place_ = place_of(column_, rank);
+  if (is_leader()) leaders_place_ = host_;
+  if (!has_lane()) return;
+  column_.push_back(firsts[mates_place_]);
+  for (std::size_t host = 1; host < ranks_.size(); ++host) column_.push_back(ranks_[host][mates_place_]);
+  column_place_ = host_;
 }
 
 bool Hosts::are_several(std::span<const std::uint32_t> hosts) {
   return std::ranges::any_of(hosts, [&](std::uint32_t each) { return each != hosts.front(); });
+}
+
+bool Hosts::are_runs(std::span<const std::uint32_t> hosts) {
+  std::set<std::uint32_t> ended;
+  for (std::size_t rank = 1; rank < hosts.size(); ++rank) {
+    if (hosts[rank] == hosts[rank - 1]) continue;
+    ended.insert(hosts[rank - 1]);
+    if (ended.contains(hosts[rank])) return false;
+  }
+  return true;
 }
 
 std::vector<std::uint32_t> Hosts::sharing(std::span<const std::uint32_t> hosts, std::uint32_t rank,

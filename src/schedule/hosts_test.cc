@@ -31,19 +31,35 @@ TEST(Hosts, RanksOfOneColumnHaveTheSameNumberOnTheirHosts) {
   const Ranks hosts = {0, 0, 1, 1, 2, 2};
   for (std::uint32_t rank = 0; rank < hosts.size(); ++rank) {
     const Hosts seen(hosts, rank, 0);
-    ASSERT_TRUE(seen.is_even());
+    ASSERT_TRUE(seen.has_lane());
     EXPECT_EQ(ranks_of(seen.column()), rank % 2 == 0 ? (Ranks{0, 2, 4}) : (Ranks{1, 3, 5}));
     EXPECT_EQ(seen.column().rank, rank / 2);
     EXPECT_EQ(seen.mates().rank, rank % 2);
   }
 }
 
-TEST(Hosts, OneRankMoreIsNotEven) {
-  EXPECT_TRUE(Hosts(Ranks{0, 1, 0, 1}, 0, 0).is_even());
-  const Hosts uneven(Ranks{0, 1, 0, 1, 1}, 0, 0);
-  EXPECT_FALSE(uneven.is_even());
+TEST(Hosts, TheSmallestHostSaysHowManyRanksHaveTwins) {
+  EXPECT_EQ(Hosts(Ranks{0, 1, 0, 1}, 0, 0).lanes(), 2U);
+  const Ranks hosts = {0, 1, 0, 1, 1};
+  const Hosts uneven(hosts, 3, 0);
   EXPECT_EQ(uneven.ranks_max(), 3U);
   EXPECT_EQ(uneven.hosts(), 2U);
+  EXPECT_EQ(uneven.lanes(), 2U);
+  EXPECT_EQ(ranks_of(uneven.column()), (Ranks{2, 3}));
+  EXPECT_TRUE(uneven.has_lane());
+  EXPECT_FALSE(Hosts(hosts, 4, 0).has_lane());
+}
+
+TEST(Hosts, AreNumberedAsTheirLeaders) {
+  const Ranks hosts = {5, 3, 3, 9};
+  const Hosts seen(hosts, 2, 3);
+  const auto ranks_at = [&](std::uint32_t host) {
+    return Ranks(seen.ranks_of(host).begin(), seen.ranks_of(host).end());
+  };
+  EXPECT_EQ(ranks_of(seen.leaders()), (Ranks{3, 1, 0}));
+  EXPECT_EQ(ranks_at(0), (Ranks{3}));
+  EXPECT_EQ(ranks_at(1), (Ranks{1, 2}));
+  EXPECT_EQ(seen.host(), 1U);
 }
 
 TEST(Hosts, AreSeveralWhereNotAllRanksShareOne) {
@@ -51,6 +67,12 @@ TEST(Hosts, AreSeveralWhereNotAllRanksShareOne) {
   EXPECT_FALSE(Hosts::are_several(Ranks{5, 5}));
   EXPECT_TRUE(Hosts::are_several(Ranks{1, 2}));
   EXPECT_TRUE(Hosts::are_several(Ranks{5, 5, 4}));
+}
+
+TEST(Hosts, AreRunsWhereTheirRanksFollowOneAnother) {
+  EXPECT_TRUE(Hosts::are_runs({}));
+  EXPECT_TRUE(Hosts::are_runs(Ranks{7, 7, 3, 5, 5}));
+  EXPECT_FALSE(Hosts::are_runs(Ranks{7, 3, 7}));
 }
 
 TEST(Hosts, LevelsNeedSeveralHostsAndCompany) {

@@ -14,6 +14,15 @@ void Schedule::end_round() {
   if (steps_.size() > last_end()) ends_.push_back(steps_.size());
 }
 
+void Schedule::append(const Schedule& other) {
+  end_round();
+  for (std::size_t index = 0; index < other.rounds(); ++index) {
+    const std::span<const Step> steps = other.round(index);
+    steps_.insert(steps_.end(), steps.begin(), steps.end());
+    end_round();
+  }
+}
+
 std::uint64_t Schedule::take_scratch(std::uint64_t count) {
   const std::uint64_t at = scratch_;
   scratch_ += count;

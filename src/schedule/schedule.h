@@ -78,6 +78,8 @@ class Schedule {
   }
   /// What follows belongs to the next round.
   void end_round();
+  /// The rounds of `other`, whose scratch is this one's.
+  void append(const Schedule& other);
   /// Scratch of so many elements, beside what was asked for. Gives its first place.
   std::uint64_t take_scratch(std::uint64_t count);
 

@@ -23,6 +23,12 @@ bool is_of_one_tensor(Operation operation) {
 /// A board holds so many elements for each rank.
 std::uint64_t share_of_board(const Call& call) { return call.piece_bytes / call.element_bytes / call.size; }
 
+/// In an all_to_all each rank knows its own counts only, so these must not decide.
+std::uint64_t elements_in(const Call& call) {
+  if (call.operation == Operation::kAllToAll) return 1;
+  return is_of_one_tensor(call.operation) ? call.count : Blocks(call.counts).total();
+}
+
 void add(std::vector<Step>& steps, const Step& step) {
   if (step.to.count > 0) steps.push_back(step);
 }
@@ -46,19 +52,19 @@ std::optional<std::pair<std::uint32_t, std::uint32_t>> AllCounts::first_differen
 
 std::uint64_t AllCounts::most() const { return told_.empty() ? 0 : std::ranges::max(told_); }
 
-bool fits_staging(const Call& call) {
+bool has_pieces(const Call& call) {
   const Operation what = call.operation;
   const bool is_moved = what == Operation::kBroadcast || what == Operation::kAllGather || what == Operation::kGather ||
                         what == Operation::kScatter || what == Operation::kAllToAll;
   const bool is_combined = combines(what) && call.commutes && !call.reproducible;
-  // In an all_to_all each rank knows its own counts only, so these must not decide.
-  const std::uint64_t elements = what == Operation::kAllToAll ? 1
-                                 : is_of_one_tensor(what)     ? call.count
-                                                              : Blocks(call.counts).total();
-  const bool is_one_way = what == Operation::kGather || what == Operation::kScatter;
-  if (is_one_way && elements * call.element_bytes <= kOneWayPieces * call.piece_bytes) return false;
   return call.may_use_boards && call.hosts.empty() && call.size >= 2 && call.size <= kBoardRanksMax &&
-         (is_moved || is_combined) && elements > 0 && share_of_board(call) > 0;
+         (is_moved || is_combined) && elements_in(call) > 0 && share_of_board(call) > 0;
+}
+
+bool fits_staging(const Call& call) {
+  const bool is_one_way = call.operation == Operation::kGather || call.operation == Operation::kScatter;
+  if (is_one_way && elements_in(call) * call.element_bytes <= kOneWayPieces * call.piece_bytes) return false;
+  return has_pieces(call);
 }
 
 bool has_turns_for(const Call& call, const AllCounts& counts) {

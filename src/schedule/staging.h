@@ -24,6 +24,8 @@ inline constexpr std::uint64_t kOneWayPieces = 2;
 
 /// Whether the ranks of one host can do the call that way. All ranks get the same answer. Of an all_to_all no rank
 /// knows the others' counts: see AllCounts.
+bool has_pieces(const Call& call);
+/// They do it that way if it is the cheapest.
 bool fits_staging(const Call& call);
 
 /// An all_to_all has fewer pieces than these. Its ranks take turns for all of them, before they know each other's

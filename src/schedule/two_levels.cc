@@ -19,28 +19,6 @@ Algorithm cheapest(Operation operation, const Members& me, std::uint64_t count, 
   return choices(call, model).front().algorithm;
 }
 
-/// What number 0 has in `data` comes to all members.
-void broadcast_among(Schedule& schedule, const Members& me, Slice data, std::uint64_t element_bytes,
-                     const CostModel& model) {
-  if (cheapest(Operation::kBroadcast, me, data.count, element_bytes, model) == Algorithm::kTree) {
-    return broadcast_tree(schedule, me, data);
-  }
-  const Blocks blocks = Blocks::even(data.count, me.size).shifted(data.at);
-  scatter_tree(schedule, me, blocks, data.buffer);
-  all_gather_blocks(schedule, me, blocks, data.buffer);
-}
-
-/// The combination of all members' `data` comes to number 0; the others' is used up.
-void reduce_among(Schedule& schedule, const Members& me, Slice data, std::uint64_t element_bytes,
-                  const CostModel& model) {
-  if (cheapest(Operation::kReduce, me, data.count, element_bytes, model) != Algorithm::kCirculant) {
-    return reduce_tree(schedule, me, data);
-  }
-  const Blocks blocks = Blocks::even(data.count, me.size).shifted(data.at);
-  reduce_scatter_blocks(schedule, me, blocks, data.buffer);
-  gather_direct(schedule, me, 0, blocks, blocks.slice(data.buffer, me.rank), data.buffer);
-}
-
 /// Between hosts.
 void all_reduce_among(Schedule& schedule, const Members& me, Slice data, std::uint64_t element_bytes,
                       const CostModel& model) {
@@ -68,17 +46,53 @@ void with_leader(Schedule& schedule, const Members& me, bool is_arrival) {
 
 }  // namespace
 
-bool is_sliced(const Hosts& hosts, std::uint64_t count) { return hosts.is_even() && count >= hosts.ranks_max(); }
+void broadcast_among(Schedule& schedule, const Members& me, Slice data, std::uint64_t element_bytes,
+                     const CostModel& model) {
+  if (cheapest(Operation::kBroadcast, me, data.count, element_bytes, model) == Algorithm::kTree) {
+    return broadcast_tree(schedule, me, data);
+  }
+  const Blocks blocks = Blocks::even(data.count, me.size).shifted(data.at);
+  scatter_tree(schedule, me, blocks, data.buffer);
+  all_gather_blocks(schedule, me, blocks, data.buffer);
+}
+
+void reduce_among(Schedule& schedule, const Members& me, Slice data, std::uint64_t element_bytes,
+                  const CostModel& model) {
+  if (cheapest(Operation::kReduce, me, data.count, element_bytes, model) != Algorithm::kCirculant) {
+    return reduce_tree(schedule, me, data);
+  }
+  const Blocks blocks = Blocks::even(data.count, me.size).shifted(data.at);
+  reduce_scatter_blocks(schedule, me, blocks, data.buffer);
+  gather_direct(schedule, me, 0, blocks, blocks.slice(data.buffer, me.rank), data.buffer);
+}
+
+bool is_sliced(const Hosts& hosts, std::uint64_t count) {
+  // Of much larger hosts few ranks would combine what all could.
+  return hosts.lanes() > 1 && 2 * hosts.lanes() >= hosts.ranks_max() && count >= hosts.lanes();
+}
+
+Blocks slices_of(const Hosts& hosts, std::uint64_t count) {
+  const Blocks slices = Blocks::even(count, hosts.lanes());
+  std::vector<std::uint64_t> counts(hosts.mates().size);
+  for (std::uint32_t lane = 0; lane < hosts.lanes(); ++lane) counts[lane] = slices.count(lane);
+  return Blocks(counts);
+}
+
+void all_reduce_of_slices(Schedule& schedule, const Hosts& hosts, std::uint64_t count, std::uint64_t element_bytes,
+                          const CostModel& model) {
+  if (!hosts.has_lane()) return;
+  const Slice own = slices_of(hosts, count).slice(Buffer::kOutput, hosts.mates().rank);
+  all_reduce_among(schedule, hosts.column(), own, element_bytes, model.between_hosts());
+}
 
 void all_reduce_two_levels(Schedule& schedule, const Hosts& hosts, std::uint64_t count, std::uint64_t element_bytes,
                            const CostModel& model) {
   const Slice data = {Buffer::kOutput, 0, count};
   const Members mates = hosts.mates();
   if (is_sliced(hosts, count)) {
-    const Blocks slices = Blocks::even(count, mates.size);
+    const Blocks slices = slices_of(hosts, count);
     reduce_scatter_blocks(schedule, mates, slices, data.buffer);
-    all_reduce_among(schedule, hosts.column(), slices.slice(data.buffer, mates.rank), element_bytes,
-                     model.between_hosts());
+    all_reduce_of_slices(schedule, hosts, count, element_bytes, model);
     return all_gather_blocks(schedule, mates, slices, data.buffer);
   }
   all_reduce_by_leaders(schedule, hosts, count, element_bytes, model);
@@ -135,10 +149,10 @@ void barrier_of_leaders(Schedule& schedule, const Hosts& hosts) {
 void all_reduce_mapped_in_hosts(Schedule& schedule, const Hosts& hosts, std::uint64_t count,
                                 std::uint64_t element_bytes, const CostModel& model) {
   const Members mates = hosts.mates();
-  const Blocks slices = Blocks::even(count, mates.size);
+  const Blocks slices = slices_of(hosts, count);
   const Slice own = slices.slice(Buffer::kOutput, mates.rank);
   combine_mapped(schedule, mates, own, own);
-  all_reduce_among(schedule, hosts.column(), own, element_bytes, model.between_hosts());
+  all_reduce_of_slices(schedule, hosts, count, element_bytes, model);
   gather_mapped(schedule, mates, slices);
 }
 

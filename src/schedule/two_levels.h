@@ -3,10 +3,11 @@
 // Collectives on two levels: within each host, where messages are cheap, and between hosts, where each byte should go
 // once. For operations that commute.
 //
-// all_reduce where all hosts have as many ranks: each host combines, so that each of its ranks has a slice; ranks with
-// the same slice combine between hosts; each host gathers. So all ranks send between hosts at once, and each sends its
-// slice only. Else leaders do the work between hosts. What goes between hosts does not depend on how ranks of a host do
-// their part, so each host may do it in its own way.
+// all_reduce: each host combines, so that its first ranks have a slice each, as many as the smallest host has ranks;
+// ranks with the same slice combine between hosts; each host gathers. So several ranks of a host send between hosts at
+// once, and each sends its slice only. Where the smallest host has one rank, or much fewer than the largest, leaders do
+// the work between hosts. What goes between hosts does not depend on how ranks of a host do their part, so each host
+// may do it in its own way.
 //
 // Source: J. L. Träff, S. Hunold, "Decomposing MPI Collectives for Exploiting Multi-lane Communication", arXiv
 // 1910.13373 (the slices are its full-lane all-reduce).
@@ -35,6 +36,14 @@ void barrier_two_levels(Schedule& schedule, const Hosts& hosts);
 void all_reduce_by_leaders(Schedule& schedule, const Hosts& hosts, std::uint64_t count, std::uint64_t element_bytes,
                            const CostModel& model);
 
+// On one of the levels.
+/// What number 0 has in `data` comes to all members.
+void broadcast_among(Schedule& schedule, const Members& me, Slice data, std::uint64_t element_bytes,
+                     const CostModel& model);
+/// The combination of all members' `data` comes to number 0; the others' is used up.
+void reduce_among(Schedule& schedule, const Members& me, Slice data, std::uint64_t element_bytes,
+                  const CostModel& model);
+
 // What leaders do between hosts. The others do nothing.
 void all_reduce_of_leaders(Schedule& schedule, const Hosts& hosts, std::uint64_t count, std::uint64_t element_bytes,
                            const CostModel& model);
@@ -58,7 +67,12 @@ void all_gather_mapped_in_hosts(Schedule& schedule, const Hosts& hosts, const Gr
 void reduce_scatter_mapped_in_hosts(Schedule& schedule, const Hosts& hosts, const Grid& grid, const Blocks& blocks,
                                     std::uint64_t element_bytes);
 
-/// Slices of an all_reduce are worth it: hosts are even, and each rank gets some of the elements.
+/// Slices of an all_reduce are worth it: each host has ranks enough to carry them, and each slice has elements.
 bool is_sliced(const Hosts& hosts, std::uint64_t count);
+/// By place among the ranks of a host: its slice. Those behind the last lane have none.
+Blocks slices_of(const Hosts& hosts, std::uint64_t count);
+/// What those with the same slice do between hosts. The others do nothing.
+void all_reduce_of_slices(Schedule& schedule, const Hosts& hosts, std::uint64_t count, std::uint64_t element_bytes,
+                          const CostModel& model);
 
 }  // namespace hawser::schedule

@@ -63,6 +63,9 @@ TEST(TwoLevels, FewerElementsThanRanksOfAHostGoByTheLeaders) {
   EXPECT_TRUE(is_sliced(Hosts(hosts, 0, 0), 4));
   const std::vector<std::uint32_t> uneven = {0, 0, 0, 1};
   EXPECT_FALSE(is_sliced(Hosts(uneven, 0, 0), 100));
+  const std::vector<std::uint32_t> lanes = {0, 0, 0, 0, 1, 1}, few = {0, 0, 0, 0, 0, 1, 1};
+  EXPECT_TRUE(is_sliced(Hosts(lanes, 0, 0), 100)) << "two ranks of each host carry a half";
+  EXPECT_FALSE(is_sliced(Hosts(few, 0, 0), 100)) << "most ranks of host 0 would only watch";
 }
 
 TEST(TwoLevels, ABarrierSendsOneMessageARoundFromEachHost) {

@@ -36,6 +36,14 @@ for count in (1, 3, 1000, 100_001):
     part = numpy.zeros(count, dtype=numpy.int64)
     world.reduce_scatter(part, numpy.arange(4 * count, dtype=numpy.int64) + rank)
     assert (part == 4 * numpy.arange(rank * count, (rank + 1) * count) + 6).all(), count
+    mine = numpy.arange(count, dtype=numpy.int64) + 10 * rank
+    world.gather(gathered, mine, root=1)
+    assert rank != 1 or (gathered.reshape(4, count) == numpy.arange(count) + 10 * numpy.arange(4)[:, None]).all(), count
+    world.scatter(part, numpy.arange(4 * count, dtype=numpy.int64), root=3)
+    assert (part == numpy.arange(rank * count, (rank + 1) * count)).all(), count
+    prefix = numpy.full(count, 1 << rank)
+    world.scan(prefix, "sum")
+    assert (prefix == (2 << rank) - 1).all(), count
     world.barrier()
 part = world.split(rank // 2)
 assert [part.host_of(each) for each in range(2)] == [0, 1], "one rank of each host"
@@ -58,7 +66,7 @@ for process in started:
     assert process.stdout.readline() == "done\\n"
 top = subprocess.run([hawser, "top", "world", "--once", "--json"], check=True, stdout=subprocess.PIPE, text=True).stdout
 json.loads(top)
-print([name for name in ("two levels", "boards in hosts", "pat") if f'"{name}"' in top], flush=True)
+print([name for name in ("staged in hosts", "boards in hosts", "pat") if f'"{name}"' in top], flush=True)
 for process in started:
     process.stdin.write("\\n")
     process.stdin.flush()
@@ -74,7 +82,7 @@ def test_ranks_know_their_hosts_and_go_on_two_levels(hosts, tmp_path):  # noqa: 
         for process in both:
             out, err = process.communicate(timeout=60 * SCALE)
             assert process.returncode == 0, f"{out}\n{err}"
-            assert out == "['two levels', 'boards in hosts', 'pat']\n", out
+            assert out == "['staged in hosts', 'boards in hosts', 'pat']\n", out
     finally:
         for process in both:
             process.kill()

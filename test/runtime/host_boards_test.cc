@@ -38,6 +38,58 @@ class HostBoards : public LocalWorlds {
     while (!are_on_boards() && ++tries < kTriesMax) meet(worlds_);
     ASSERT_TRUE(are_on_boards());
   }
+  /// Of a large one in memory that nobody maps.
+  std::string way_of(std::size_t rank) const {
+    return worlds_[rank].local_size() > 1 ? "staged in hosts" : "two levels";
+  }
+  /// Of uneven counts.
+  void check_blocks(std::size_t rank, int round, std::size_t most, std::uint32_t root) {
+    World& world = worlds_[rank];
+    std::vector<std::uint64_t> counts;
+    std::vector<std::size_t> begins = {0};
+    for (std::size_t other = 0; other < worlds_.size(); ++other) {
+      counts.push_back((most / worlds_.size() + other * 3) % (most + 2));
+      begins.push_back(begins.back() + counts.back());
+    }
+    const std::size_t all = begins.back(), own = counts[rank];
+    const auto block = [&](std::size_t of, std::size_t i) { return value(i, of, round); };
+    std::vector<float> in(own), whole(all), gathered(all), got(own), told(own), sums(own);
+    for (std::size_t i = 0; i < own; ++i) in[i] = block(rank, i);
+    for (std::size_t i = 0; i < all; ++i) whole[i] = value(i, rank, round);
+    ASSERT_TRUE(world.all_gather(in.data(), gathered.data(), counts, DataType::kFloat32).ok());
+    for (std::size_t of = 0; of < counts.size(); ++of) {
+      for (std::size_t i = 0; i < counts[of]; ++i) ASSERT_EQ(gathered[begins[of] + i], block(of, i)) << of << " " << i;
+    }
+    std::vector<float> in_place(all);
+    std::copy(in.begin(), in.end(), in_place.begin() + static_cast<std::ptrdiff_t>(begins[rank]));
+    ASSERT_TRUE(world.all_gather(in_place.data() + begins[rank], in_place.data(), counts, DataType::kFloat32).ok());
+    ASSERT_EQ(in_place, gathered);
+    ASSERT_TRUE(world.reduce_scatter(whole.data(), sums.data(), counts, DataType::kFloat32, ReduceOp::kSum).ok());
+    for (std::size_t i = 0; i < own; ++i) ASSERT_EQ(sums[i], sum(begins[rank] + i, round)) << i;
+    std::fill(gathered.begin(), gathered.end(), -1.0F);
+    ASSERT_TRUE(world.gather(in.data(), gathered.data(), counts, DataType::kFloat32, root).ok());
+    for (std::size_t of = 0; rank == root && of < counts.size(); ++of) {
+      for (std::size_t i = 0; i < counts[of]; ++i) ASSERT_EQ(gathered[begins[of] + i], block(of, i)) << of << " " << i;
+    }
+    ASSERT_TRUE(world.scatter(whole.data(), told.data(), counts, DataType::kFloat32, root).ok());
+    for (std::size_t i = 0; i < own; ++i) ASSERT_EQ(told[i], value(begins[rank] + i, root, round)) << i;
+  }
+  void check_scans(std::size_t rank, int round, const std::vector<float>& in) {
+    World& world = worlds_[rank];
+    const auto until = [&](std::size_t end, std::size_t i) {
+      float all = 0;
+      for (std::size_t of = 0; of < end; ++of) all += value(i, of, round);
+      return all;
+    };
+    std::vector<float> out(in.size());
+    ASSERT_TRUE(world.scan(in.data(), out.data(), in.size(), DataType::kFloat32, ReduceOp::kSum).ok());
+    for (std::size_t i = 0; i < in.size(); ++i) ASSERT_EQ(out[i], until(rank + 1, i)) << i;
+    ASSERT_TRUE(world.scan(in.data(), out.data(), in.size(), DataType::kFloat32, ReduceOp::kSum, true).ok());
+    for (std::size_t i = 0; i < in.size(); ++i) ASSERT_EQ(out[i], until(std::max<std::size_t>(rank, 1), i)) << i;
+    out = in;
+    ASSERT_TRUE(world.scan(out.data(), out.data(), in.size(), DataType::kFloat32, ReduceOp::kSum, true).ok());
+    for (std::size_t i = 0; i < in.size(); ++i) ASSERT_EQ(out[i], until(std::max<std::size_t>(rank, 1), i)) << i;
+  }
   void check_all_operations(int round) {
     on_all([&](std::size_t rank) {
       World& world = worlds_[rank];
@@ -51,6 +103,8 @@ class HostBoards : public LocalWorlds {
       ASSERT_TRUE(world.broadcast(told.data(), count, DataType::kFloat32, root).ok());
       for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(told[i], value(i, root, round)) << i;
       ASSERT_TRUE(world.barrier().ok());
+      check_blocks(rank, round, count, root);
+      check_scans(rank, round, in);
       std::vector<float> reduced(count);
       ASSERT_TRUE(world.reduce(in.data(), reduced.data(), count, DataType::kFloat32, ReduceOp::kSum, root).ok());
       for (std::size_t i = 0; rank == root && i < count; ++i) ASSERT_EQ(reduced[i], sum(i, round)) << i;
@@ -63,7 +117,8 @@ class HostBoards : public LocalWorlds {
 };
 
 TEST_F(HostBoards, EachOperationGivesWhatItMust) {
-  for (const Hosts& hosts : {Hosts{0, 0, 1, 1}, Hosts{0, 1, 0, 1, 2, 0}, Hosts{1, 0, 0}}) {
+  for (const Hosts& hosts :
+       {Hosts{0, 0, 1, 1}, Hosts{0, 1, 0, 1, 2, 0}, Hosts{1, 0, 0}, Hosts{0, 0, 0, 1}, Hosts{0, 0, 0, 0, 1, 1}}) {
     open_on(hosts);
     until_on_boards();
     for (int round = 0; round < 50; ++round) {
@@ -72,6 +127,52 @@ TEST_F(HostBoards, EachOperationGivesWhatItMust) {
     }
     EXPECT_TRUE(are_on_boards());
   }
+}
+
+// Above what boards take at once.
+TEST_F(HostBoards, LargeOnesGoInPieces) {
+  for (const Hosts& hosts : {Hosts{0, 0, 1, 1}, Hosts{0, 1, 0, 0}, Hosts{0, 0, 0, 0, 1, 1}, Hosts{0, 1, 2, 0, 1, 2}}) {
+    open_on(hosts);
+    until_on_boards();
+    constexpr std::size_t kCount = 100'003;
+    for (int round = 0; round < 3; ++round) {
+      on_all([&](std::size_t rank) {
+        World& world = worlds_[rank];
+        std::vector<float> in(kCount), out(kCount);
+        for (std::size_t i = 0; i < kCount; ++i) in[i] = value(i, rank, round);
+        ASSERT_TRUE(world.all_reduce(in.data(), out.data(), kCount, DataType::kFloat32, ReduceOp::kSum).ok());
+        EXPECT_EQ(algorithm_of(static_cast<std::uint32_t>(rank)), way_of(rank));
+        for (std::size_t i = 0; i < kCount; ++i) ASSERT_EQ(out[i], sum(i, round)) << i;
+        const auto root = static_cast<std::uint32_t>(static_cast<std::size_t>(round) % worlds_.size());
+        out = in;
+        ASSERT_TRUE(world.broadcast(out.data(), kCount, DataType::kFloat32, root).ok());
+        EXPECT_EQ(algorithm_of(static_cast<std::uint32_t>(rank)), way_of(rank));
+        for (std::size_t i = 0; i < kCount; ++i) ASSERT_EQ(out[i], value(i, root, round)) << i;
+        ASSERT_TRUE(world.reduce(in.data(), out.data(), kCount, DataType::kFloat32, ReduceOp::kSum, root).ok());
+        for (std::size_t i = 0; rank == root && i < kCount; ++i) ASSERT_EQ(out[i], sum(i, round)) << i;
+        check_blocks(rank, round, kCount, root);
+        for (std::size_t i = 0; i < kCount; ++i) ASSERT_EQ(in[i], value(i, rank, round)) << i;
+        ASSERT_TRUE(world.all_reduce(in.data(), in.data(), kCount, DataType::kFloat32, ReduceOp::kSum).ok());
+        for (std::size_t i = 0; i < kCount; ++i) ASSERT_EQ(in[i], sum(i, round)) << i;
+      });
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+// The output begins in the middle of the input.
+TEST_F(HostBoards, WhatOverlapsIsCopiedAside) {
+  open_on({0, 0, 1, 1});
+  until_on_boards();
+  constexpr std::size_t kCount = 50'000, kApart = 1'000;
+  on_all([&](std::size_t rank) {
+    std::vector<float> data(kCount + kApart);
+    for (std::size_t i = 0; i < data.size(); ++i) data[i] = value(i, rank, 1);
+    const Status status =
+        worlds_[rank].all_reduce(data.data(), data.data() + kApart, kCount, DataType::kFloat32, ReduceOp::kSum);
+    ASSERT_TRUE(status.ok()) << status.to_string();
+    for (std::size_t i = 0; i < kCount; ++i) ASSERT_EQ(data[kApart + i], sum(i, 1)) << i;
+  });
 }
 
 // Ranks of one host cannot map: they send messages within it, and nobody waits for a word about that.
@@ -196,7 +297,9 @@ TEST_F(HostBoards, GroupsAndWhatIsLeftHaveBoardsOfTheirOwn) {
 class HostMapped : public HostBoards, public testing::WithParamInterface<schedule::Operation> {
  protected:
   using What = schedule::Operation;
-  static constexpr std::size_t kEach = 25'001, kRounds = 200;  ///< Floats of a rank; tries until all have mapped.
+  static constexpr std::size_t kRounds = 200;  ///< Tries until all have mapped.
+  /// Floats of a rank. A broadcast of fewer goes in pieces.
+  static std::size_t each() { return GetParam() == What::kBroadcast ? 100'003 : 25'001; }
 
   std::size_t ranks() const { return worlds_.size(); }
   std::uint32_t root() const { return static_cast<std::uint32_t>(ranks() - 1); }
@@ -207,16 +310,16 @@ class HostMapped : public HostBoards, public testing::WithParamInterface<schedul
   }
   Status call(std::size_t rank, const float* in, float* out) {
     World& world = worlds_[rank];
-    const std::vector<std::uint64_t> counts(ranks(), kEach);
+    const std::vector<std::uint64_t> counts(ranks(), each());
     switch (GetParam()) {
       case What::kBroadcast:
-        return world.broadcast(out, counts.size() * kEach, DataType::kFloat32, root());
+        return world.broadcast(out, counts.size() * each(), DataType::kFloat32, root());
       case What::kAllGather:
         return world.all_gather(in, out, counts, DataType::kFloat32);
       case What::kReduceScatter:
         return world.reduce_scatter(in, out, counts, DataType::kFloat32, ReduceOp::kSum);
       default:
-        return world.all_reduce(in, out, counts.size() * kEach, DataType::kFloat32, ReduceOp::kSum);
+        return world.all_reduce(in, out, counts.size() * each(), DataType::kFloat32, ReduceOp::kSum);
     }
   }
   /// The element `i` of that rank's output.
@@ -225,9 +328,9 @@ class HostMapped : public HostBoards, public testing::WithParamInterface<schedul
       case What::kBroadcast:
         return value(i, root(), round);
       case What::kAllGather:
-        return value(i % kEach, i / kEach, round);
+        return value(i % each(), i / each(), round);
       case What::kReduceScatter:
-        return sum(rank * kEach + i, round);
+        return sum(rank * each() + i, round);
       default:
         return sum(i, round);
     }
@@ -238,7 +341,7 @@ TEST_P(HostMapped, LargeOnesReadWithinEachHost) {
   for (const Hosts& hosts : {Hosts{0, 0, 1, 1}, Hosts{0, 1, 2, 0, 1, 2}}) {
     open_on(hosts);
     std::vector<Region> in, out;
-    const std::size_t all = ranks() * kEach, got = GetParam() == What::kReduceScatter ? kEach : all;
+    const std::size_t all = ranks() * each(), got = GetParam() == What::kReduceScatter ? each() : all;
     for (World& world : worlds_) {
       in.push_back(std::move(world.allocate({.size = all * sizeof(float)})).value());
       out.push_back(std::move(world.allocate({.size = all * sizeof(float)})).value());

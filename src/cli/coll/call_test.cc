@@ -41,7 +41,7 @@ TEST(CollCall, CostsAreTheSumOfTheirParts) {
         for (const schedule::Choice& choice : schedule::choices(call, model)) {
           const bool is_by_leaders = choice.algorithm == Algorithm::kTwoLevels ||
                                      choice.algorithm == Algorithm::kMappedInHosts ||
-                                     choice.algorithm == Algorithm::kBoardsInHosts;
+                                     schedule::has_phases(choice.algorithm);
           if (is_by_leaders) continue;  // The cheapest on each level: no sum.
           EXPECT_NEAR(cost_of(parts_of(call, choice.algorithm), model), choice.cost_ns, 1e-9 * choice.cost_ns)
               << to_string(call.operation) << " " << to_string(choice.algorithm);

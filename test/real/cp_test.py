@@ -217,7 +217,7 @@ def test_tickets():
         process = subprocess.Popen([PROGRAM, "ping", address], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         seen = ticket
         until = time.monotonic() + 20
-        while ticket in seen and process.poll() is None and time.monotonic() < until:
+        while (not seen or ticket in seen) and process.poll() is None and time.monotonic() < until:
             seen = pathlib.Path(f"/proc/{process.pid}/cmdline").read_text()
         process.kill()
         process.wait(timeout=60)

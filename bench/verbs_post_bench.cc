@@ -21,6 +21,7 @@
 
 #include "agent/open.h"
 #include "backend/verbs/mock/mock_backend.h"
+#include "backend/verbs/mock/mock_verbs.h"
 #include "base/rng.h"
 
 namespace {

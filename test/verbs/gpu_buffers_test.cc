@@ -10,6 +10,7 @@
 #include <hawser/rdma.h>
 
 #include "backend/verbs/gpu/gpu_driver_fake.h"
+#include "backend/verbs/mock/mock_verbs.h"
 #include "mock_agents.h"
 
 namespace hawser::mock_agents {

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <initializer_list>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -436,6 +437,26 @@ double cost_of_mapped_in_hosts(const Call& call, const CostModel& model) {
   }
 }
 
+/// All-gather or reduce-scatter on a circulant graph over all ranks of several hosts. Each round waits for the link of
+/// the host that has most to send or to get.
+double cost_of_circulant_over_hosts(const Call& call, const CostModel& model) {
+  const std::uint32_t ranks = call.size;
+  const double block = static_cast<double>(total(call.counts) * call.element_bytes) / ranks;
+  double ns = call.operation == Operation::kReduceScatter ? block * (ranks - 1) * model.combined_byte_ns : 0;
+  for (std::uint32_t size = ranks; size > 1; size = (size + 1) / 2) {
+    const std::uint32_t skip = (size + 1) / 2, moved = size - skip;
+    std::map<std::uint32_t, std::uint32_t> sent, got;
+    std::uint32_t most = 0;
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+      const std::uint32_t here = call.hosts[rank], there = call.hosts[(rank + skip) % ranks];
+      if (here != there) most = std::max({most, ++sent[here], ++got[there]});
+    }
+    const double near = model.message_ns + moved * block * model.byte_ns;
+    ns += most > 0 ? model.far_message_ns + most * moved * block * model.far_byte_ns : near;
+  }
+  return ns;
+}
+
 /// A few algorithms: no memory is allocated for them.
 class Few {
  public:
@@ -550,6 +571,8 @@ class Costs {
     if (algorithm == Algorithm::kBoards) return cost_of_boards(call_, model_);
     if (algorithm == Algorithm::kStaged) return cost_of_staging(call_, model_);
     if (algorithm == Algorithm::kPat) return of_pat();
+    const bool is_over_hosts = algorithm == Algorithm::kCirculant && goes_by_trees(call_);
+    if (is_over_hosts && Hosts::are_several(call_.hosts)) return cost_of_circulant_over_hosts(call_, model_);
     if (algorithm == Algorithm::kMappedInHosts) return cost_of_mapped_in_hosts(call_, model_);
     if (has_phases(algorithm)) return cost_of_phases(call_, algorithm, model_);
     return cost_of(work_of(call_, algorithm), static_cast<double>(call_.element_bytes), one_level_);

@@ -493,6 +493,21 @@ TEST(Collective, WhatIsSmallGoesByBoardsWithinEachHost) {
   EXPECT_EQ(first(many), Algorithm::kTwoLevels) << "each reads the board of each";
 }
 
+// Of few ranks a circulant graph sends over the link of a host hardly more than there must be.
+TEST(Collective, BlocksOfUnevenHostsGoByLeadersWhereManyRanksShareALink) {
+  const auto first = [](std::vector<std::uint32_t> hosts, std::uint64_t each) {
+    const auto size = static_cast<std::uint32_t>(hosts.size());
+    Call call{.operation = Operation::kAllGather, .size = size, .hosts = std::move(hosts), .may_use_boards = true};
+    call.counts.assign(size, each);
+    return choices(call, CostModel())[0].algorithm;
+  };
+  EXPECT_EQ(first({0, 0, 0, 1}, 16), Algorithm::kBoardsInHosts);
+  EXPECT_EQ(first({0, 0, 0, 1}, 1 << 20), Algorithm::kCirculant);
+  std::vector<std::uint32_t> many(15);
+  for (std::uint32_t rank = 8; rank < many.size(); ++rank) many[rank] = 1;
+  EXPECT_EQ(first(many, 1 << 20), Algorithm::kStagedInHosts);
+}
+
 TEST(Collective, CountsWhatIsReadAndWritten) {
   const auto counts = [](const Call& call) { return std::pair(input_count(call), output_count(call)); };
   using Both = std::pair<std::uint64_t, std::uint64_t>;

@@ -199,9 +199,10 @@ void Player::begin_collective(Actor& actor, Membership& membership) {
   }
   if (limit != settings_.timeout) judge_.disturb(realm, Code::kTimedOut);
   judge_.on_begun(deed);
-  const CollectiveOptions options = {.timeout = limit,
-                                     .reproducible = deed.act.reproducible,
-                                     .is_waited_for = (deed.number + deed.rank) % 3 == 0};  // It may end here, then.
+  const bool may_have_boards = settings_.mode == sim::Mode::kMapped;
+  const bool may_end_here = may_have_boards && (deed.number + deed.rank) % 3 == 0;
+  const CollectiveOptions options = {
+      .timeout = limit, .reproducible = deed.act.reproducible, .is_waited_for = may_end_here};
   deed.request = deed.number == 0 ? actor.enters(limit) : start(actor, membership, deed, options);
   begun(actor, deed);
 }

@@ -81,7 +81,8 @@ class Collective final : public Operation, public Listener, public BoardUser {
   /// Told while it is under way, when `roll` says so.
   std::function<void(Collective&, Instant now)> checking;
   RollCall roll;
-  base::ListHook hook;  ///< Among those of its world that are under way.
+  std::optional<Instant> unseen_since;  ///< When `out_of_sight` had one first.
+  base::ListHook hook;                  ///< Among those of its world that are under way.
 
   /// Names it in errors: "all_reduce number 7 of world 'w'". Made when it is wanted: most collectives have none.
   std::string title() const;

@@ -139,6 +139,7 @@ void CollectiveBook::end_misfit(const Peer& by, std::uint64_t number, Instant no
 /// Ranks that differ in what they call may each wait for a message that nobody sends.
 void CollectiveBook::check_awaited(Collective& waiting, Instant now) {
   const std::optional<std::uint32_t> unseen = waiting.out_of_sight();
+  if (!unseen) waiting.unseen_since.reset();
   if (unseen && hooks_.out_of_sight(waiting, *unseen, now)) return;
   if (planted(Planted::kNeverChecks)) return;
   const bool is_first = &waiting == under_way_.front();  // It holds up the others.

@@ -1097,6 +1097,9 @@ bool WorldCore::end_out_of_sight(Collective& waiting, std::uint32_t rank, Instan
     waiting.fail(fates_.departure_of(rank), now);
     return true;
   }
+  constexpr Duration kUnseenMax = std::chrono::milliseconds(500);  // The news why may be on its way.
+  if (!waiting.unseen_since) waiting.unseen_since = now;
+  if (now - *waiting.unseen_since < kUnseenMax) return false;
   revoke_under_lane(Status(Code::kDisconnected, waiting.title() + ": the path has ended by which the board of rank " +
                                                     std::to_string(rank) + " was read")
                         .with_peer(ranks_[rank].name()),

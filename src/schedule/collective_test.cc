@@ -20,7 +20,7 @@
 namespace hawser::schedule {
 namespace {
 
-#if defined(__SANITIZE_THREAD__) || defined(HAWSER_SANITIZE_THREAD)
+#if defined(__SANITIZE_THREAD__) || defined(HAWSER_SANITIZE_THREAD) || defined(HAWSER_EMULATED)
 constexpr std::uint32_t kSizes = 17;  // There is one thread, and it takes ten times as long.
 #else
 constexpr std::uint32_t kSizes = 65;

@@ -8,12 +8,14 @@ What torch itself hangs on a future (`torch.futures.collect_all`) is called by t
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
 from typing import Any, Callable, List, Optional, Tuple
 
 import torch
 
+_log = logging.getLogger("hawser")
 _lock = threading.Lock()  # Of all futures' lists; held for moments.
 
 
@@ -96,7 +98,7 @@ class Future(torch.futures.Future):  # type: ignore[type-arg]
             child._tell(value, error)
             child._call_all()
         elif error is not None:
-            print(f"hawser: a callback of a future raised {error!r}")
+            _log.error("a callback of a future raised %r", error)
 
     def _advance(self) -> None:
         """As far as this thread may bring it without waiting for another callback."""
@@ -143,7 +145,7 @@ class _Threads:
             try:
                 future.call()
             except BaseException as error:  # Of a callback: it ends nobody else's.
-                print(f"hawser: a callback of a future raised {error!r}")
+                _log.error("a callback of a future raised %r", error)
 
 
 def future_of(work: Any) -> Future:

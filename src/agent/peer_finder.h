@@ -54,8 +54,8 @@ class PeerFinder {
   Status await_regions(const std::shared_ptr<PeerCore>& peer, Names regions, Instant deadline) HAWSER_EXCLUDES(in_lane);
 
  private:
-  /// What is known of a peer with a session may be older than what the caller heard of otherwise: that the peer closed
-  /// a region, say, and has another one of that name. Waits for its card, for a moment.
+  /// The caller may know more of a peer than this agent does: a third party told it, say, that the peer closed a region
+  /// and has another one of that name. Asks the peer for its card, and waits a moment for it.
   void check_card(const std::shared_ptr<PeerCore>& peer, Instant deadline) HAWSER_EXCLUDES(in_lane);
   Found find_once(std::string_view name, Instant deadline);
   /// Of several incarnations of the name, that which lives for all that is known. Null: none is known.

@@ -163,13 +163,16 @@ void Collective::begin_on_board(Board& board, std::uint64_t turn, Instant now) {
   sit_down(now);
 }
 
-/// Else the first pieces of the result would change later ones of the input. False: it has failed.
+/// Where the output overlaps the input, the first pieces of the result would change later ones of the input. False: it
+/// has failed.
 bool Collective::keep_input_aside(Instant now) {
   if (!overlaps(call, elements.input, elements.output)) return true;
   const std::uint64_t bytes = schedule::input_count(call) * call.element_bytes;
   input_aside_.reset(new (std::nothrow) std::byte[bytes]);
   if (input_aside_ == nullptr) {
-    fail(Status(Code::kBusy, title() + ": there is no memory for a copy of the input"), now);
+    fail(Status(Code::kBusy, title() + ": there is no memory for a copy of the input, " + std::to_string(bytes) +
+                                 " bytes, which the output overlaps"),
+         now);
     return false;
   }
   base::copy_cached(input_aside_.get(), elements.input, bytes);
@@ -241,14 +244,8 @@ void Collective::go_on_from_exchange(Instant now) {
 
 void Collective::stage(Board& board, std::uint64_t turn, schedule::AllCounts counts, Instant now) {
   schedule = {};
+  if (!keep_input_aside(now)) return;
   BoardPhase::Buffers buffers = {.input = elements.input, .output = elements.output, .combine = elements.combine};
-  if (overlaps(call, elements.input,
-               elements.output)) {  // The first pieces of the result would change later ones of the input.
-    const std::uint64_t bytes = schedule::input_count(call) * call.element_bytes;
-    if (!take_scratch(bytes, now)) return;
-    base::copy_cached(scratch_.get(), elements.input, bytes);
-    buffers.input = scratch_.get();
-  }
   staged_call_ = std::make_unique<StagedCall>(board, call, std::move(counts), std::move(buffers), turn, number, digest);
   on_board_ = staged_call_.get();
   sit_down(now);

@@ -163,7 +163,7 @@ class Collective final : public Operation, public Listener, public BoardUser {
   Status error_of(const Operation& operation) const;
 
   std::unique_ptr<std::byte[]> scratch_;
-  std::unique_ptr<std::byte[]> input_aside_;  ///< Of the phases, where the output would overwrite it.
+  std::unique_ptr<std::byte[]> input_aside_;  ///< A copy, where the output would overwrite the input.
   schedule::HostPhases phases_;               ///< Of several hosts, on boards. What goes between is in `schedule`.
   bool is_after_ = false;                     ///< It has come to the phase after the messages.
   std::optional<std::uint64_t> turn_;         ///< The first one, if it goes by boards,

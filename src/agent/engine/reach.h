@@ -29,7 +29,7 @@ class Reach {
   Status refusal_of(PeerCore& peer, std::size_t backend) const;
   /// Backends that lead to the peer, in order of preference; `why` gets one reason per other backend.
   std::vector<std::size_t> candidates(PeerCore& peer, std::vector<Status>* why = nullptr) const;
-  /// Of the backends that have no path to the peer: why. Those that did not open here are among them where the peer
+  /// Why each backend without a path to the peer has none. It names backends that did not open here, too, if the peer
   /// could be reached by them.
   std::vector<Attempt> attempts_of(const Session& session) const;
 

@@ -19,10 +19,10 @@ Result<ReduceOp> op_of(const char* call, int number) {
   return invalid(call, "op = " + std::to_string(number) + " is none of HAWSER_SUM to HAWSER_XOR");
 }
 
-/// Who asks: a function of the C ABI, by its name, and whether it waits for the end.
+/// A function of the C ABI that begins a collective.
 struct Caller {
   const char* name;
-  bool waits;
+  bool waits;  ///< It returns once the collective has ended.
 
   operator const char*() const { return name; }  // NOLINT(google-explicit-constructor): as others take a caller.
 };

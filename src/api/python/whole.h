@@ -1,8 +1,8 @@
 #pragma once
 
-// Whole numbers as arguments. What has an __index__ (int, bool, numpy's integers) is one. A number that its parameter
-// cannot hold is the InvalidError of a caller's mistake, which names the parameter and its bounds; nanobind would say
-// that no overload takes "int". Everything else than numbers stays nanobind's TypeError.
+// Whole numbers as arguments. An object with an __index__ (int, bool, numpy's integers) is a whole number. If its
+// parameter cannot hold it, the caller gets an InvalidError that names the parameter and its bounds; nanobind would say
+// that no overload takes "int". For an object that is no number nanobind raises its TypeError.
 //
 // Thread rule: with Python's lock held.
 

@@ -62,7 +62,7 @@ using WorldRef = std::shared_ptr<WorldState>;
 
 struct WorldHandle {
   WorldRef state;
-  bool waits = false;  ///< Who begins a collective by this handle waits for it at once.
+  bool waits = false;  ///< The caller of a collective waits for it as soon as it has begun.
 };
 
 struct RequestHandle {
@@ -72,7 +72,7 @@ struct RequestHandle {
   ~RequestHandle() {
     const bool is_forked = world && world->forks != Exit::of_module().forks();
     if (!world || is_forked || flight.request.done()) return;
-    // Whoever wanted to wait for it does not any more.
+    // The caller may have said that it waits, and was interrupted: the world's own thread looks after it from now on.
     (void)outside([&] { return flight.request.wait(Duration::zero()).ok(); });
     world->left.push_back(std::move(flight));
   }
@@ -816,7 +816,7 @@ void bind_collectives(nb::class_<WorldHandle>& world) {
   world.def("_allocate", &allocate, nb::arg("size"));
   world.def_prop_ro(
       "_waiting", [](const WorldHandle& self) { return WorldHandle{.state = self.state, .waits = true}; },
-      "The same rank, for one who waits at once for each collective that he begins by it.");
+      "The same rank. The caller waits for each collective as soon as it has begun it by this handle.");
   world.def("ibarrier", &ibarrier, nb::kw_only(), nb::arg("timeout") = nb::none())
       .def("iall_reduce", &iall_reduce, nb::arg("x"), nb::arg("op") = "sum", nb::arg("out") = nb::none(), nb::kw_only(),
            nb::arg("reproducible") = false, nb::arg("compress") = nb::none(), nb::arg("timeout") = nb::none())

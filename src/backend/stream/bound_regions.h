@@ -31,7 +31,7 @@ struct BoundRegion {
   Rights rights = Rights::kNone;
   std::shared_ptr<fileio::File> file;  ///< `base` is null then.
   std::uint64_t file_offset = 0;       ///< Where the region begins in it.
-  std::shared_ptr<SingleUse> once;     ///< Of a grant for one transfer.
+  std::shared_ptr<SingleUse> once;     ///< A grant for one transfer keeps here whether it was used.
   bool valid = false;
   std::uint8_t announced = 0;  ///< Streams on which it was bound and not unbound.
 };

@@ -66,7 +66,7 @@ BufferState state_of(bool write, wire::Outcome outcome) {
   }
 }
 
-/// Of a write that was cancelled: known is only whether some of its bytes went, and filler in place of the others.
+/// What a cancelled write left at the peer. This end knows only whether it sent some bytes, and filler for the others.
 BufferState state_of_void(const ChunkSlot& slot) {
   return slot.voided && slot.has_begun ? BufferState::kPartlyWritten : BufferState::kUnknown;
 }

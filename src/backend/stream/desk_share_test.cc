@@ -4,6 +4,7 @@
 
 #include "backend/stream/memory_network.h"
 #include "backend/stream/target.h"
+#include "backend/stream/test_context.h"
 #include "fileio/fake_queue.h"
 
 namespace hawser::backend::stream {
@@ -16,13 +17,7 @@ class DeskShareTest : public testing::Test {
   Identity identity_{.name = "store"};
   base::Logger log_;
   RegionTable regions_{4};
-  Context context_{.identity = identity_,
-                   .regions = regions_,
-                   .log = log_,
-                   .rng = base::Rng(1),
-                   .security = Security::kNone,
-                   .heartbeat = std::chrono::milliseconds(250),
-                   .clock = Clock::steady()};
+  Context context_ = test_context(identity_, regions_, log_);
   FileDesk desk_{context_, network_};
   std::shared_ptr<PeerGuard> guard_ = std::make_shared<PeerGuard>();
   std::shared_ptr<PeerAccount> account_ = guard_->account({1, 1});

@@ -9,6 +9,7 @@
 
 #include "backend/stream/machine_driver.h"
 #include "backend/stream/memory_network.h"
+#include "backend/stream/test_context.h"
 #include "base/test_folder.h"
 #include "fileio/fake_queue.h"
 #include "fileio/leftovers.h"
@@ -92,13 +93,7 @@ class FileDeskTest : public ::testing::Test {
   std::string lines_;  ///< Logged.
   base::Logger log_{{.level = LogLevel::kDebug, .sink = [this](LogLevel, std::string_view line) { lines_ += line; }}};
   RegionTable store_regions_{4}, user_regions_{4};
-  Context context_{.identity = identity_,
-                   .regions = store_regions_,
-                   .log = log_,
-                   .rng = base::Rng(1),
-                   .security = Security::kNone,
-                   .heartbeat = std::chrono::milliseconds(250),
-                   .clock = Clock::steady()};
+  Context context_ = test_context(identity_, store_regions_, log_);
   FileDesk desk_{context_, network_};
   EventQueue store_events_, user_events_;
   std::shared_ptr<const RegionEntry> region_;

@@ -8,6 +8,7 @@
 #include "backend/region_table.h"
 #include "backend/stream/cover.h"
 #include "backend/stream/memory_network.h"
+#include "backend/stream/test_context.h"
 #include "base/try.h"
 
 namespace hawser::backend::stream {
@@ -55,13 +56,7 @@ class PathHellosTest : public testing::Test {
   std::string name_ = "peer";
   base::Logger log_;
   RegionTable regions_{16};
-  Context context_{.identity = us_,
-                   .regions = regions_,
-                   .log = log_,
-                   .rng = base::Rng(1),
-                   .security = Security::kNone,
-                   .heartbeat = std::chrono::milliseconds(250),
-                   .clock = Clock::steady()};
+  Context context_ = test_context(us_, regions_, log_);
   const PortOptions options_{.backend = "memory", .listen = "where we listen"};
   MemorySwitch switch_;
   MemoryNetwork network_{switch_, "here"};

@@ -318,12 +318,12 @@ Status World::shutdown(Duration timeout) {
 
 Request World::iagree(bool flag, Duration timeout) {
   if (Status bad = usable("World::iagree", core_.get()); !bad.ok()) return ended_request(std::move(bad));
-  return core_->agree(flag, timeout);
+  return core_->succession().agree(flag, timeout);
 }
 
 Result<bool> World::agreed(const Request& request) {
   HAWSER_TRY(usable("World::agreed", core_.get()));
-  HAWSER_TRY_ASSIGN(const runtime::AgreementValue decision, core_->outcome(request.operation_.get()));
+  HAWSER_TRY_ASSIGN(const runtime::AgreementValue decision, core_->succession().outcome(request.operation_.get()));
   return decision.flag;
 }
 
@@ -335,12 +335,12 @@ Result<bool> World::agree(bool flag, Duration timeout) {
 
 Request World::ishrink(std::span<const std::uint32_t> without, Duration timeout) {
   if (Status bad = usable("World::ishrink", core_.get()); !bad.ok()) return ended_request(std::move(bad));
-  return core_->begin_shrink(without, timeout);
+  return core_->succession().begin_shrink(without, timeout);
 }
 
 Result<World> World::shrunk(const Request& request) {
   HAWSER_TRY(usable("World::shrunk", core_.get()));
-  HAWSER_TRY_ASSIGN(std::shared_ptr<WorldCore> made, core_->shrunk(request.operation_.get()));
+  HAWSER_TRY_ASSIGN(std::shared_ptr<WorldCore> made, core_->succession().shrunk(request.operation_.get()));
   return World(std::move(made));
 }
 
@@ -357,7 +357,7 @@ std::vector<std::uint32_t> World::failures(std::size_t known, Duration timeout) 
 
 Result<Recovered> World::recovered(Duration timeout) {
   HAWSER_TRY(usable("World::recovered", core_.get()));
-  HAWSER_TRY_ASSIGN(runtime::Recovery::Made made, core_->recovered(timeout));
+  HAWSER_TRY_ASSIGN(runtime::Recovery::Made made, core_->succession().recovered(timeout));
   return Recovered{.world = World(std::move(made.world)), .old_rank = rank(), .failed = std::move(made.failed)};
 }
 
@@ -412,25 +412,25 @@ std::uint32_t World::root_rank(std::uint32_t rank) const {
 Request World::isend(std::span<const std::byte> bytes, std::uint32_t to, std::uint64_t tag,
                      const MessageOptions& options) {
   if (Status bad = usable("World::isend", core_.get()); !bad.ok()) return ended_request(std::move(bad));
-  return core_->send(bytes, to, tag, options);
+  return core_->messages().send(bytes, to, tag, options);
 }
 
 Request World::ireceive(std::span<std::byte> into, std::uint32_t from, std::optional<std::uint64_t> tag,
                         const MessageOptions& options) {
   if (Status bad = usable("World::ireceive", core_.get()); !bad.ok()) return ended_request(std::move(bad));
-  return core_->receive(into, from, tag, options);
+  return core_->messages().receive(into, from, tag, options);
 }
 
 Request World::isend_parts(std::span<const std::span<const std::byte>> parts, std::uint32_t to, std::uint64_t tag,
                            const MessageOptions& options) {
   if (Status bad = usable("World::isend_parts", core_.get()); !bad.ok()) return ended_request(std::move(bad));
-  return core_->send_parts(parts, to, tag, options);
+  return core_->messages().send_parts(parts, to, tag, options);
 }
 
 Request World::ireceive_parts(std::span<const std::span<std::byte>> parts, std::uint32_t from,
                               std::optional<std::uint64_t> tag, const MessageOptions& options) {
   if (Status bad = usable("World::ireceive_parts", core_.get()); !bad.ok()) return ended_request(std::move(bad));
-  return core_->receive_parts(parts, from, tag, options);
+  return core_->messages().receive_parts(parts, from, tag, options);
 }
 
 Status World::send_parts(std::span<const std::span<const std::byte>> parts, std::uint32_t to, std::uint64_t tag,
@@ -447,7 +447,7 @@ Result<Received> World::receive_parts(std::span<const std::span<std::byte>> part
 
 Request World::ireceive_any_size(std::uint32_t from, std::optional<std::uint64_t> tag, const MessageOptions& options) {
   if (Status bad = usable("World::ireceive_any_size", core_.get()); !bad.ok()) return ended_request(std::move(bad));
-  return core_->receive(std::nullopt, from, tag, options);
+  return core_->messages().receive(std::nullopt, from, tag, options);
 }
 
 Status World::send(std::span<const std::byte> bytes, std::uint32_t to, std::uint64_t tag,
@@ -464,7 +464,7 @@ Result<Received> World::receive(std::span<std::byte> into, std::uint32_t from, s
 
 std::optional<Received> World::probe(std::uint32_t from, std::optional<std::uint64_t> tag, Duration timeout) const {
   if (!core_) return {};
-  return core_->probe(from, tag, timeout);
+  return core_->messages().probe(from, tag, timeout);
 }
 
 // ---- Calls.
@@ -502,31 +502,31 @@ Result<Region> World::add_region(const RegionOptions& options) {
 
 Request World::ibarrier(const CollectiveOptions& options) {
   if (Status bad = usable("World::ibarrier", core_.get()); !bad.ok()) return ended_request(std::move(bad));
-  return core_->collective(barrier_call(), options);
+  return core_->collectives().begin(barrier_call(), options);
 }
 
 Request World::ibroadcast(void* data, std::size_t count, DataType type, std::uint32_t root,
                           const CollectiveOptions& options) {
   if (Status bad = usable("World::ibroadcast", core_.get()); !bad.ok()) return ended_request(std::move(bad));
-  return core_->collective(broadcast_call(data, count, type, root), options);
+  return core_->collectives().begin(broadcast_call(data, count, type, root), options);
 }
 
 Request World::ireduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op, std::uint32_t root,
                        const CollectiveOptions& options) {
   if (Status bad = usable("World::ireduce", core_.get()); !bad.ok()) return ended_request(std::move(bad));
-  return core_->collective(reduce_call(in, out, count, type, op, root), options);
+  return core_->collectives().begin(reduce_call(in, out, count, type, op, root), options);
 }
 
 Request World::iall_reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op,
                            const CollectiveOptions& options) {
   if (Status bad = usable("World::iall_reduce", core_.get()); !bad.ok()) return ended_request(std::move(bad));
-  return core_->collective(all_reduce_call(in, out, count, type, op), options);
+  return core_->collectives().begin(all_reduce_call(in, out, count, type, op), options);
 }
 
 std::vector<Request> World::iall_reduce_bucketed(std::span<const Tensor> tensors, DataType type, ReduceOp op,
                                                  std::size_t bucket_bytes, const CollectiveOptions& options) {
   if (!core_) return {};
-  return core_->all_reduce_bucketed(tensors, type, op, bucket_bytes, options);
+  return core_->collectives().all_reduce_bucketed(tensors, type, op, bucket_bytes, options);
 }
 
 Status World::all_reduce_bucketed(std::span<const Tensor> tensors, DataType type, ReduceOp op, std::size_t bucket_bytes,
@@ -542,96 +542,96 @@ Status World::all_reduce_bucketed(std::span<const Tensor> tensors, DataType type
 Request World::iall_gather(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
                            const CollectiveOptions& options) {
   if (Status bad = usable("World::iall_gather", core_.get()); !bad.ok()) return ended_request(std::move(bad));
-  return core_->collective(all_gather_call(in, out, counts, type), options);
+  return core_->collectives().begin(all_gather_call(in, out, counts, type), options);
 }
 
 Request World::ireduce_scatter(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
                                ReduceOp op, const CollectiveOptions& options) {
   if (Status bad = usable("World::ireduce_scatter", core_.get()); !bad.ok()) return ended_request(std::move(bad));
-  return core_->collective(reduce_scatter_call(in, out, counts, type, op), options);
+  return core_->collectives().begin(reduce_scatter_call(in, out, counts, type, op), options);
 }
 
 Request World::igather(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
                        std::uint32_t root, const CollectiveOptions& options) {
   if (Status bad = usable("World::igather", core_.get()); !bad.ok()) return ended_request(std::move(bad));
-  return core_->collective(gather_call(in, out, counts, type, root), options);
+  return core_->collectives().begin(gather_call(in, out, counts, type, root), options);
 }
 
 Request World::iscatter(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
                         std::uint32_t root, const CollectiveOptions& options) {
   if (Status bad = usable("World::iscatter", core_.get()); !bad.ok()) return ended_request(std::move(bad));
-  return core_->collective(scatter_call(in, out, counts, type, root), options);
+  return core_->collectives().begin(scatter_call(in, out, counts, type, root), options);
 }
 
 Request World::iall_to_all(const void* in, void* out, std::span<const std::uint64_t> out_counts,
                            std::span<const std::uint64_t> in_counts, DataType type, const CollectiveOptions& options) {
   if (Status bad = usable("World::iall_to_all", core_.get()); !bad.ok()) return ended_request(std::move(bad));
-  return core_->collective(all_to_all_call(in, out, out_counts, in_counts, type), options);
+  return core_->collectives().begin(all_to_all_call(in, out, out_counts, in_counts, type), options);
 }
 
 Request World::iscan(const void* in, void* out, std::size_t count, DataType type, ReduceOp op, bool exclusive,
                      const CollectiveOptions& options) {
   if (Status bad = usable("World::iscan", core_.get()); !bad.ok()) return ended_request(std::move(bad));
-  return core_->collective(scan_call(in, out, count, type, op, exclusive), options);
+  return core_->collectives().begin(scan_call(in, out, count, type, op, exclusive), options);
 }
 
 Status World::barrier(const CollectiveOptions& options) {
   HAWSER_TRY(usable("World::barrier", core_.get()));
-  return core_->collective_now(barrier_call(), options);
+  return core_->collectives().carry_out(barrier_call(), options);
 }
 
 Status World::broadcast(void* data, std::size_t count, DataType type, std::uint32_t root,
                         const CollectiveOptions& options) {
   HAWSER_TRY(usable("World::broadcast", core_.get()));
-  return core_->collective_now(broadcast_call(data, count, type, root), options);
+  return core_->collectives().carry_out(broadcast_call(data, count, type, root), options);
 }
 
 Status World::reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op, std::uint32_t root,
                      const CollectiveOptions& options) {
   HAWSER_TRY(usable("World::reduce", core_.get()));
-  return core_->collective_now(reduce_call(in, out, count, type, op, root), options);
+  return core_->collectives().carry_out(reduce_call(in, out, count, type, op, root), options);
 }
 
 Status World::all_reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op,
                          const CollectiveOptions& options) {
   HAWSER_TRY(usable("World::all_reduce", core_.get()));
-  return core_->collective_now(all_reduce_call(in, out, count, type, op), options);
+  return core_->collectives().carry_out(all_reduce_call(in, out, count, type, op), options);
 }
 
 Status World::all_gather(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
                          const CollectiveOptions& options) {
   HAWSER_TRY(usable("World::all_gather", core_.get()));
-  return core_->collective_now(all_gather_call(in, out, counts, type), options);
+  return core_->collectives().carry_out(all_gather_call(in, out, counts, type), options);
 }
 
 Status World::reduce_scatter(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
                              ReduceOp op, const CollectiveOptions& options) {
   HAWSER_TRY(usable("World::reduce_scatter", core_.get()));
-  return core_->collective_now(reduce_scatter_call(in, out, counts, type, op), options);
+  return core_->collectives().carry_out(reduce_scatter_call(in, out, counts, type, op), options);
 }
 
 Status World::gather(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
                      std::uint32_t root, const CollectiveOptions& options) {
   HAWSER_TRY(usable("World::gather", core_.get()));
-  return core_->collective_now(gather_call(in, out, counts, type, root), options);
+  return core_->collectives().carry_out(gather_call(in, out, counts, type, root), options);
 }
 
 Status World::scatter(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
                       std::uint32_t root, const CollectiveOptions& options) {
   HAWSER_TRY(usable("World::scatter", core_.get()));
-  return core_->collective_now(scatter_call(in, out, counts, type, root), options);
+  return core_->collectives().carry_out(scatter_call(in, out, counts, type, root), options);
 }
 
 Status World::all_to_all(const void* in, void* out, std::span<const std::uint64_t> out_counts,
                          std::span<const std::uint64_t> in_counts, DataType type, const CollectiveOptions& options) {
   HAWSER_TRY(usable("World::all_to_all", core_.get()));
-  return core_->collective_now(all_to_all_call(in, out, out_counts, in_counts, type), options);
+  return core_->collectives().carry_out(all_to_all_call(in, out, out_counts, in_counts, type), options);
 }
 
 Status World::scan(const void* in, void* out, std::size_t count, DataType type, ReduceOp op, bool exclusive,
                    const CollectiveOptions& options) {
   HAWSER_TRY(usable("World::scan", core_.get()));
-  return core_->collective_now(scan_call(in, out, count, type, op, exclusive), options);
+  return core_->collectives().carry_out(scan_call(in, out, count, type, op, exclusive), options);
 }
 
 HAWSER_NAMESPACE_END

@@ -66,11 +66,11 @@ class BoardRings : public testing::Test {
     return by[0];
   }
   Request barrier(std::size_t rank) {
-    return cores_[rank]->collective({.call = {.operation = schedule::Operation::kBarrier}}, {});
+    return cores_[rank]->collectives().begin({.call = {.operation = schedule::Operation::kBarrier}}, {});
   }
   /// Waits.
   Status meet_others(std::size_t rank) {
-    return cores_[rank]->collective_now({.call = {.operation = schedule::Operation::kBarrier}}, {});
+    return cores_[rank]->collectives().carry_out({.call = {.operation = schedule::Operation::kBarrier}}, {});
   }
   template <typename Call>
   void on_all(Call call) {
@@ -152,7 +152,7 @@ TEST_F(BoardRings, RanksThatReadEachOthersMemoryMeetOnBoards) {
   std::atomic<bool> is_mapped = false;  // The last one.
   const auto call = [&](std::size_t rank) {
     void* const data = regions[rank].bytes().data();
-    Request request = cores_[rank]->collective(
+    Request request = cores_[rank]->collectives().begin(
         {.call = {.operation = schedule::Operation::kAllReduce, .count = kCount, .has_input_in_output = true},
          .input = data,
          .output = data,

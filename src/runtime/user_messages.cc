@@ -1,0 +1,121 @@
+#include "runtime/user_messages.h"
+
+#include <utility>
+
+#include "runtime/message_operations.h"
+#include "runtime/rank_list.h"
+
+namespace hawser::runtime {
+
+using agent::inner::Need;
+
+Status UserMessages::check_rank(std::string_view call, std::uint32_t rank) const {
+  return runtime::check_rank(call, site_.name, rank, site_.roster->size());
+}
+
+Request UserMessages::send(std::span<const std::byte> bytes, std::uint32_t to, std::uint64_t tag,
+                           const MessageOptions& options) const {
+  return begin_send(make_send(bytes), to, tag, options);
+}
+
+Request UserMessages::send_parts(std::span<const std::span<const std::byte>> parts, std::uint32_t to, std::uint64_t tag,
+                                 const MessageOptions& options) const {
+  Result<std::shared_ptr<Send>> made = make_send(parts);
+  if (!made) return site_.requests->request(std::make_shared<Send>(), made.error());
+  return begin_send(std::move(*made), to, tag, options);
+}
+
+Request UserMessages::begin_send(std::shared_ptr<Send> operation, std::uint32_t to, std::uint64_t tag,
+                                 const MessageOptions& options) const {
+  if (Status bad = check_rank("send", to); !bad.ok()) return site_.requests->request(operation, bad);
+  operation->to = site_.roster->peer(to);
+  operation->envelope.world = site_.world;
+  operation->envelope.tag = tag;
+  operation->priority = options.priority;
+  operation->self = operation;
+  return site_.requests->begin(operation, "send",
+                               [this, send = operation.get(), timeout = options.timeout](Instant now) {
+                                 if (!site_.aborted->ok()) return site_.requests->end_unbegun(*send, *site_.aborted);
+                                 Mailbox& mailbox = *site_.seat->mailbox;
+                                 mailbox.start(*send, site_.requests->deadline(timeout, now), now);
+                                 mailbox.run_jobs(now);
+                                 return send->final.load(std::memory_order_relaxed) ? Need::kNothing : Need::kTurn;
+                               });
+}
+
+Request UserMessages::receive(std::optional<std::span<std::byte>> into, std::uint32_t from,
+                              std::optional<std::uint64_t> tag, const MessageOptions& options) const {
+  return begin_receive(make_receive(into), from, tag, options);
+}
+
+Request UserMessages::receive_parts(std::span<const std::span<std::byte>> parts, std::uint32_t from,
+                                    std::optional<std::uint64_t> tag, const MessageOptions& options) const {
+  Result<std::shared_ptr<Receive>> made = make_receive(parts);
+  if (!made) return site_.requests->request(std::make_shared<Receive>(), made.error());
+  return begin_receive(std::move(*made), from, tag, options);
+}
+
+Request UserMessages::begin_receive(std::shared_ptr<Receive> operation, std::uint32_t from,
+                                    std::optional<std::uint64_t> tag, const MessageOptions& options) const {
+  if (from != kAnySource) {
+    if (Status bad = check_rank("receive", from); !bad.ok()) return site_.requests->request(operation, bad);
+  }
+  operation->pattern = pattern_of(from, tag);
+  operation->is_exact = options.exact;
+  operation->self = operation;
+  return site_.requests->begin(operation, "receive",
+                               [this, receive = operation.get(), from, timeout = options.timeout](Instant now) {
+                                 if (!site_.aborted->ok()) return site_.requests->end_unbegun(*receive, *site_.aborted);
+                                 start_receive(*receive, from, site_.requests->deadline(timeout, now), now);
+                                 if (receive->asked_id != 0)
+                                   return Need::kTurn;  // Its sender is told that it may send.
+                                 return receive->final.load(std::memory_order_relaxed) ? Need::kNothing : Need::kDriver;
+                               });
+}
+
+/// Under the lane. What came before its sender failed may still be received.
+void UserMessages::start_receive(Receive& receive, std::uint32_t from, Instant deadline, Instant now) const {
+  Mailbox& mailbox = *site_.seat->mailbox;
+  const bool is_here = mailbox.probe(receive.pattern) != nullptr;
+  const Status lost = from == kAnySource ? site_.fates->unacknowledged() : site_.fates->failure(from);
+  mailbox.start(receive, deadline, now);
+  if (!is_here && !lost.ok()) mailbox.stop(receive, lost, now);
+  mailbox.run_jobs(now);
+}
+
+Pattern UserMessages::pattern_of(std::uint32_t from, std::optional<std::uint64_t> tag) const {
+  const void* const source = from == kAnySource ? nullptr : source_of(site_.roster->peer(from));
+  return {.world = site_.world, .source = source, .members = &site_.roster->sources(), .tag = tag};
+}
+
+std::optional<Received> UserMessages::probe(std::uint32_t from, std::optional<std::uint64_t> tag,
+                                            Duration timeout) const {
+  if (from != kAnySource && from >= site_.roster->size()) return std::nullopt;
+  const Pattern pattern = pattern_of(from, tag);
+  const Agent& agent = site_.seat->agent;
+  Mailbox& mailbox = *site_.seat->mailbox;
+  const Instant until = agent::inner::now(agent) + timeout;
+  for (;;) {
+    const std::uint64_t seen = mailbox.kept_so_far();
+    std::optional<Received> found;
+    const Status status = agent::inner::under_lane(agent, "probe", [&](Instant) {
+      const Arrived* const arrived = mailbox.probe(pattern);
+      if (arrived == nullptr) return;
+      found = {.source = site_.roster->rank_of(arrived->from).value_or(kAnySource),
+               .tag = arrived->envelope.tag,
+               .bytes = arrived->envelope.bytes};
+    });
+    if (found || !status.ok()) return found;
+    if (!agent::inner::wait_until(
+            agent, [&] { return mailbox.kept_so_far() != seen; }, until))
+      return std::nullopt;
+  }
+}
+
+Received UserMessages::received(const Receive& receive) const {
+  return {.source = site_.roster->rank_of(receive.from).value_or(kAnySource),
+          .tag = receive.got.tag,
+          .bytes = receive.received};
+}
+
+}  // namespace hawser::runtime

@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/lone_seat.h"
+#include "runtime/test_seat.h"
 
 namespace hawser::runtime {
 namespace {
 
-class CollectiveDeskTest : public LoneSeat {
+class CollectiveDeskTest : public TestSeat {
  protected:
   CollectiveDeskTest() {
     desk_.begin_with(0);

@@ -22,21 +22,6 @@ constexpr agent::OwnChannel own_channel(Priority priority) {
 constexpr std::array kChannels = {own_channel(Priority::kRealtime), own_channel(Priority::kBulk),
                                   own_channel(Priority::kCritical)};
 
-/// It says that something does not come any more, so it overtakes nothing.
-constexpr bool is_last_word(wire::RuntimeKind kind) {
-  return kind == wire::RuntimeKind::kLeft || kind == wire::RuntimeKind::kChecked;
-}
-
-/// Among which parts those of the message take turns.
-Priority stream_class_of(const Send& send) {
-  return send.envelope.use == wire::MessageUse::kUser ? send.priority : Priority::kBulk;
-}
-
-/// Parts on the channel of class realtime would hold back words and collectives.
-Priority part_class_of(const Send& send) {
-  return stream_class_of(send) == Priority::kCritical ? Priority::kCritical : Priority::kBulk;
-}
-
 /// Whether such a message may come in that class.
 bool may_come(const wire::RuntimeMessage& message, Priority priority) {
   switch (message.kind) {
@@ -52,23 +37,6 @@ bool may_come(const wire::RuntimeMessage& message, Priority priority) {
     default:
       return priority == Priority::kRealtime;
   }
-}
-
-/// `from` is what the message has from `offset` on.
-void put(const Receive& receive, std::uint64_t offset, std::span<const std::byte> from) {
-  while (!from.empty()) {
-    const std::span<std::byte> into = receive.run(offset);
-    const std::size_t size = std::min(into.size(), from.size());
-    base::copy_cached(into.data(), from.data(), size);
-    offset += size;
-    from = from.subspan(size);
-  }
-}
-
-/// The message's bytes from `offset` on, as many as there is room for.
-void take(const Send& send, std::uint64_t offset, std::span<std::byte> into) {
-  if (send.pieces != nullptr) return send.pieces->gather(offset, into);
-  base::copy_cached(into.data(), send.data + offset, into.size());
 }
 
 /// All of the message.
@@ -92,16 +60,21 @@ std::string bytes_text(std::uint64_t bytes) { return std::to_string(bytes) + " b
 
 }  // namespace
 
+Mailbox::Mailbox(agent::Carrier& carrier)
+    : carrier_(carrier),
+      landings_(carrier, [this](Operation& operation, const Status& status) { end_one(operation, status); }),
+      outbox_(carrier, landings_, [this](Operation& operation, const Status& status) { end_one(operation, status); }) {}
+
 Mailbox::~Mailbox() {
   matcher_.for_each_waiting([this](Receive& receive) { matcher_.forget(receive); });
 }
 
 std::span<const agent::OwnChannel> Mailbox::channels() const { return kChannels; }
 
-Mailbox::Desk& Mailbox::desk_of(agent::Session& session) {
-  if (Desk* const known = known_desk(session)) return *known;
-  auto made = std::make_unique<Desk>();
-  Desk& desk = *made;
+MailDesk& Mailbox::desk_of(agent::Session& session) {
+  if (MailDesk* const known = known_desk(session)) return *known;
+  auto made = std::make_unique<MailDesk>();
+  MailDesk& desk = *made;
   agent::inner::keep_tenancy(session, *this, std::move(made));
   return desk;
 }
@@ -151,7 +124,7 @@ void Mailbox::start(Send& send, Instant deadline, Instant now) {
   Status why;
   agent::Session* const session = carrier_.session_with(send.to, &why);
   if (session == nullptr) return end_one(send, why);
-  Desk& desk = desk_of(*session);
+  MailDesk& desk = desk_of(*session);
   if (desk.asked.size() >= kAsksMax) {
     return end_one(send, Status(Code::kBusy, "send: " + std::to_string(kAsksMax) + " messages to " +
                                                  std::string(send.to.name()) + " wait for somebody to receive them")
@@ -167,9 +140,9 @@ void Mailbox::start(Send& send, Instant deadline, Instant now) {
 
 /// Sends a user's message within the call, if nothing waits to be said to the peer before it. True: it is said, and its
 /// caller need not turn the lane.
-bool Mailbox::goes_at_once(agent::Session& session, Desk& desk, Send& send) {
+bool Mailbox::goes_at_once(agent::Session& session, MailDesk& desk, Send& send) {
   if (send.listener != nullptr || !desk.is_silent() || !carrier_.has_path(session)) return false;
-  return announce(session, desk, send) == Sent::kYes;
+  return outbox_.announce(session, desk, send) == Sent::kYes;
 }
 
 void Mailbox::send_to_self(Send& send) {
@@ -290,59 +263,17 @@ void Mailbox::take_kept(Receive& receive, Arrived& arrived, Instant now) {
   const std::uint64_t id = arrived.id, address = arrived.address;
   drop_kept(arrived);
   if (session == nullptr) return end_one(receive, why);
-  want(*session, receive, id, address, now);
-}
-
-void Mailbox::want(agent::Session& session, Receive& receive, std::uint64_t id, std::uint64_t address, Instant now) {
-  Desk& desk = desk_of(session);
-  receive.asked_id = id;
-  receive.landing = next_id_++;
-  const bool is_fetched = address != 0 && receive.got.bytes != 0 && carrier_.can_fetch(session);
-  if (is_fetched) {
-    receive.address = address;
-    desk.fetches.push_back(receive);
-  } else {
-    desk.of(Priority::kRealtime)
-        .words.push_back({{.kind = wire::RuntimeKind::kGrant, .id = id, .landing = receive.landing}, {}});
-  }
-  carrier_.serve(session, now);
-  if (receive.got.bytes == 0) return end_one(receive, {});
-  desk.landing.emplace(receive.landing, &receive);
-}
-
-/// What cannot be read is granted, and comes in parts.
-void Mailbox::fetch_part(agent::Session& session, Desk& desk, Receive& receive) {
-  const std::span<std::byte> free = receive.run(receive.received);
-  const std::uint64_t left = std::min<std::uint64_t>(receive.got.bytes - receive.received, kFetchPart);
-  const std::size_t size = std::min<std::uint64_t>(left, free.size());
-  const std::span<std::byte> into = free.first(size);
-  const bool is_read = carrier_.fetch(session, receive.address + receive.received, into);
-  receive.fetch_hook.unlink();
-  if (is_read) receive.received += size;
-  if (is_read && receive.received < receive.got.bytes) return desk.fetches.push_back(receive);
-  if (!is_read) {
-    receive.received = 0;
-    receive.address = 0;
-  }
-  const wire::RuntimeKind kind = is_read ? wire::RuntimeKind::kFetched : wire::RuntimeKind::kGrant;
-  desk.of(Priority::kRealtime)
-      .words.push_back({{.kind = kind, .id = receive.asked_id, .landing = receive.landing}, {}});
-  if (is_read && planted(Planted::kFetchedIsTaken)) {
-    desk.landing.erase(receive.landing);
-    end_one(receive, {});
-  }
+  landings_.want(*session, desk_of(*session), receive, id, address, now);
 }
 
 void Mailbox::drop_kept(Arrived& arrived) {
   if (!arrived.from.is_self()) {
     Status gone;
     agent::Session* const session = carrier_.session_with(arrived.from, &gone);
-    Desk* const desk = session == nullptr ? nullptr : known_desk(*session);
+    MailDesk* const desk = session == nullptr ? nullptr : known_desk(*session);
     if (desk != nullptr && arrived.bytes != nullptr) {
       ClassDesk& its = desk->of(arrived.priority);
-      its.kept_bytes -= arrived.envelope.bytes;
-      --its.kept_messages;
-      note_freed(its, arrived.envelope.bytes);
+      its.note_taken(arrived.envelope.bytes);
       if (its.owes_freed()) carrier_.serve(*session, carrier_.now());
     } else if (desk != nullptr) {
       desk->kept_asks.erase(arrived.id);
@@ -365,11 +296,6 @@ bool Mailbox::discard(const Pattern& pattern, Peer* from, wire::MessageEnvelope*
   return true;
 }
 
-void Mailbox::note_freed(ClassDesk& its, std::size_t bytes) {
-  its.freed_bytes += bytes;
-  ++its.freed_messages;
-}
-
 void Mailbox::stop(Operation& operation, const Status& status, Instant now) {
   if (operation.final.load(std::memory_order_relaxed)) return;
   if (operation.kind == OperationKind::kReceive) {
@@ -377,16 +303,7 @@ void Mailbox::stop(Operation& operation, const Status& status, Instant now) {
     if (receive.landing != 0) {
       Status gone;
       agent::Session* const session = carrier_.session_with(receive.from, &gone);
-      if (session != nullptr) {  // What comes for it is passed over: nobody lands there.
-        Desk& desk = desk_of(*session);
-        desk.landing.erase(receive.landing);
-        if (receive.fetch_hook.is_linked()) {  // The sender waits for a word.
-          const wire::RuntimeKind kind = wire::RuntimeKind::kFetched;
-          desk.of(Priority::kRealtime)
-              .words.push_back({{.kind = kind, .id = receive.asked_id, .landing = receive.landing}, {}});
-          carrier_.serve(*session, now);
-        }
-      }
+      if (session != nullptr) landings_.forget(*session, desk_of(*session), receive, now);
     }
     return end_one(receive, status);
   }
@@ -397,14 +314,7 @@ void Mailbox::stop(Operation& operation, const Status& status, Instant now) {
   }
   Status gone;
   agent::Session* const session = carrier_.session_with(send.to, &gone);
-  if (session != nullptr && send.is_asked) {
-    Desk& desk = desk_of(*session);
-    desk.asked.erase(send.id);
-    if (!planted(Planted::kGoneUntold)) {  // It does not overtake what it speaks of.
-      desk.of(send.priority).words.push_back({{.kind = wire::RuntimeKind::kGone, .id = send.id}, {}});
-    }
-    carrier_.serve(*session, now);
-  }
+  if (session != nullptr && send.is_asked) outbox_.forget(*session, desk_of(*session), send, now);
   end_one(send, status);
 }
 
@@ -425,16 +335,20 @@ void Mailbox::stop_all(std::uint64_t world, const Status& status) {
 void Mailbox::stop_landing(std::uint64_t world, std::span<const Peer> ranks, const Status& status, Instant now) {
   std::vector<Receive*> all;
   for (const Peer& from : ranks) {
-    Status gone;
-    const agent::Session* const session = from.is_self() ? nullptr : carrier_.session_with(from, &gone);
-    const Desk* const desk = session == nullptr ? nullptr : known_desk(*session);
+    const MailDesk* const desk = known_desk(from);
     if (desk == nullptr) continue;
-    for (const auto& [id, receive] : desk->landing) {
-      if (receive->pattern.world == world) all.push_back(receive);
-    }
+    const std::vector<Receive*> its = Landings::of_world(*desk, world);
+    all.insert(all.end(), its.begin(), its.end());
   }
   std::ranges::sort(all, {}, &Receive::landing);  // In a fixed order.
   for (Receive* const receive : all) stop(*receive, status, now);
+}
+
+/// Null: nothing went between the two yet, or the peer is gone.
+MailDesk* Mailbox::known_desk(const Peer& peer) {
+  Status gone;
+  const agent::Session* const session = peer.is_self() ? nullptr : carrier_.session_with(peer, &gone);
+  return session == nullptr ? nullptr : known_desk(*session);
 }
 
 void Mailbox::forget_world(std::uint64_t world) {
@@ -446,35 +360,16 @@ void Mailbox::forget_world(std::uint64_t world) {
 
 /// Those that are not through, in a fixed order.
 std::vector<Send*> Mailbox::sends_of(std::uint64_t world, const Peer& to) {
+  if (!to.is_self()) {
+    MailDesk* const desk = known_desk(to);
+    return desk == nullptr ? std::vector<Send*>() : Outbox::of_world(*desk, world);
+  }
   std::vector<Send*> all;
-  const auto add = [&](Send* send) {
-    const bool is_its = send != nullptr && send->envelope.world == world;
-    if (is_its && send->envelope.use == wire::MessageUse::kUser) all.push_back(send);
-  };
-  if (to.is_self()) {
-    matcher_.for_each_kept([&](const Arrived& arrived) { add(arrived.own); });
-    return all;
-  }
-  Status gone;
-  const agent::Session* const session = carrier_.session_with(to, &gone);
-  Desk* const desk = session == nullptr ? nullptr : known_desk(*session);
-  if (desk == nullptr) return all;
-  for (const auto& [id, send] : desk->asked) add(send);
-  std::ranges::sort(all, {}, &Send::id);
-  for (ClassDesk& its : desk->classes) {
-    for (Send& send : its.line) add(&send);
-  }
+  matcher_.for_each_kept([&](const Arrived& arrived) {
+    const wire::MessageEnvelope& its = arrived.envelope;
+    if (arrived.own != nullptr && its.world == world && its.use == wire::MessageUse::kUser) all.push_back(arrived.own);
+  });
   return all;
-}
-
-bool Mailbox::run_jobs(Instant now) {
-  if (jobs_.empty() || std::exchange(runs_jobs_, true)) return false;  // Below, on the same thread: it goes on there.
-  while (!jobs_.empty()) {
-    std::vector<std::function<void(Instant)>> jobs = std::exchange(jobs_, {});
-    for (const auto& job : jobs) job(now);
-  }
-  runs_jobs_ = false;
-  return true;
 }
 
 // ---- What worlds say to one another.
@@ -483,8 +378,8 @@ void Mailbox::tell(const Peer& peer, Word word, Instant now) {
   Status gone;
   agent::Session* const session = peer.is_self() ? nullptr : carrier_.session_with(peer, &gone);
   if (session == nullptr) return;
-  Desk& desk = desk_of(*session);
-  if (is_last_word(word.message.kind)) {
+  MailDesk& desk = desk_of(*session);
+  if (LastWords::has(word.message.kind)) {
     for (ClassDesk& its : desk.classes) its.last_words.push_back(word);
   } else {
     desk.of(Priority::kRealtime).words.push_back(std::move(word));
@@ -493,9 +388,7 @@ void Mailbox::tell(const Peer& peer, Word word, Instant now) {
 }
 
 void Mailbox::tell_if_room(const Peer& peer, Word word, Instant now) {
-  Status gone;
-  const agent::Session* const session = carrier_.session_with(peer, &gone);
-  const Desk* const desk = session == nullptr ? nullptr : known_desk(*session);
+  const MailDesk* const desk = known_desk(peer);
   if (desk != nullptr && desk->words() >= kChecksMax) return;
   tell(peer, std::move(word), now);
 }
@@ -514,9 +407,7 @@ void Mailbox::on_check(agent::Session& session, const wire::RuntimeMessage& mess
 void Mailbox::add_watcher(std::uint64_t world, Watcher& watcher, std::span<const Peer> ranks) {
   watchers_.add(world, watcher);
   for (const Peer& peer : ranks) {
-    Status gone;
-    agent::Session* const session = peer.is_self() ? nullptr : carrier_.session_with(peer, &gone);
-    Desk* const desk = session == nullptr ? nullptr : known_desk(*session);
+    MailDesk* const desk = known_desk(peer);
     if (desk != nullptr) watchers_.tell_early(world, peer, desk->early, carrier_.now());
   }
 }
@@ -533,7 +424,7 @@ Status Mailbox::on_message(agent::Session& session, std::uint32_t channel, std::
   }
   Status status = handle(session, priority, *message, now);
   // Answers to what it says wait for it to read.
-  const Desk* const desk = known_desk(session);
+  const MailDesk* const desk = known_desk(session);
   if (status.ok() && desk != nullptr && desk->words() > kWordsMax) {
     status = Status(Code::kCorrupt, "a peer asks much and reads nothing");
   }
@@ -549,15 +440,15 @@ Status Mailbox::handle(agent::Session& session, Priority priority, const wire::R
     case wire::RuntimeKind::kAsk:
       return on_ask(session, priority, message, now);
     case wire::RuntimeKind::kGrant:
-      return on_grant(session, message, now);
+      return outbox_.on_grant(session, desk_of(session), message, now);
     case wire::RuntimeKind::kPart:
-      return on_part(session, message);
+      return landings_.on_part(desk_of(session), message);
     case wire::RuntimeKind::kGone:
       return on_gone(session, message);
     case wire::RuntimeKind::kFetched:
-      return on_fetched(session, message, now);
+      return outbox_.on_fetched(session, desk_of(session), message, now);
     case wire::RuntimeKind::kTaken:
-      return on_taken(session, message);
+      return landings_.on_taken(desk_of(session), message);
     case wire::RuntimeKind::kFreed:
       return on_freed(session, message);
     case wire::RuntimeKind::kLeft:
@@ -578,51 +469,37 @@ Status Mailbox::handle(agent::Session& session, Priority priority, const wire::R
   return {};
 }
 
-/// All classes bring the same ones, each in the same order.
 Status Mailbox::on_last_word(agent::Session& session, Priority priority, const wire::RuntimeMessage& message) {
-  Desk& desk = desk_of(session);
-  const std::size_t place = desk.of(priority).last_heard++ - desk.last_heard;
-  if (place >= kLastWordsMax) return Status(Code::kCorrupt, "a peer says its last words in one class only");
-  if (place == desk.last.size()) desk.last.push_back({.word = {.message = message, .text = {}}});
-  Desk::LastWord& its = desk.last[place];
-  const wire::RuntimeMessage& known = its.word.message;
-  const bool is_same = known.kind == message.kind && known.world == message.world && known.number == message.number &&
-                       known.code == message.code;
-  if (!is_same) return Status(Code::kCorrupt, "a peer's classes bring different last words");
-  if (++its.classes < wire::kClasses) return {};
-  desk.last.pop_front();  // Those before it came in each class before it did.
-  ++desk.last_heard;
-  watchers_.tell(agent::inner::peer_of(session), message, desk.early, carrier_.now());
-  return {};
+  MailDesk& desk = desk_of(session);
+  bool counts = false;
+  Status status = desk.last.hear(priority, message, &counts);
+  if (counts) watchers_.tell(agent::inner::peer_of(session), message, desk.early, carrier_.now());
+  return status;
 }
 
 Status Mailbox::on_freed(agent::Session& session, const wire::RuntimeMessage& message) {
   ClassDesk& its = desk_of(session).of(message.priority);
-  if (message.bytes > its.eager_bytes || message.messages > its.eager_messages) {
-    return Status(Code::kCorrupt, "a peer frees more than it was sent");
-  }
-  its.eager_bytes -= message.bytes;
-  its.eager_messages -= message.messages;
-  return {};
+  if (its.note_freed_by_peer(message.bytes, message.messages)) return {};
+  return Status(Code::kCorrupt, "a peer frees more than it was sent");
 }
 
 Status Mailbox::on_eager(agent::Session& session, Priority priority, const wire::RuntimeMessage& message, Instant now) {
   const Peer from = agent::inner::peer_of(session);
   ClassDesk& its = desk_of(session).of(priority);
   if (watchers_.is_closed(message.envelope.world)) {
-    note_freed(its, message.body.size());
+    its.note_freed(message.body.size());
     return {};
   }
   if (Receive* const receive = receive_for(message.envelope, from)) {
     prepare(*receive, message.envelope, from);
     put(*receive, 0, message.body);
     receive->received = message.body.size();
-    note_freed(its, message.body.size());
+    its.note_freed(message.body.size());
     if (its.owes_freed()) carrier_.serve(session, now);
     end_one(*receive, {});
     return {};
   }
-  if (its.kept_bytes + message.body.size() > kEagerWindow || its.kept_messages >= kEagerMessages) {
+  if (!its.may_keep(message.body.size())) {
     return Status(Code::kCorrupt, "a peer sent more than may wait here unwanted");
   }
   auto arrived = std::make_unique<Arrived>();
@@ -632,8 +509,7 @@ Status Mailbox::on_eager(agent::Session& session, Priority priority, const wire:
   arrived->priority = priority;
   arrived->bytes = std::make_unique_for_overwrite<std::byte[]>(message.body.size());
   base::copy_cached(arrived->bytes.get(), message.body.data(), message.body.size());
-  its.kept_bytes += message.body.size();
-  ++its.kept_messages;
+  its.note_kept(message.body.size());
   keep(std::move(arrived));
   return {};
 }
@@ -647,10 +523,10 @@ Status Mailbox::on_ask(agent::Session& session, Priority priority, const wire::R
   }
   if (Receive* const receive = receive_for(message.envelope, from)) {
     prepare(*receive, message.envelope, from);
-    want(session, *receive, message.id, message.address, now);
+    landings_.want(session, desk_of(session), *receive, message.id, message.address, now);
     return {};
   }
-  Desk& desk = desk_of(session);
+  MailDesk& desk = desk_of(session);
   if (desk.kept_asks.size() >= kAsksMax) return Status(Code::kCorrupt, "a peer asks for more than may wait here");
   if (desk.kept_asks.contains(message.id)) return Status(Code::kCorrupt, "a peer asks for two messages by one number");
   auto arrived = std::make_unique<Arrived>();
@@ -665,236 +541,22 @@ Status Mailbox::on_ask(agent::Session& session, Priority priority, const wire::R
   return {};
 }
 
-Status Mailbox::on_grant(agent::Session& session, const wire::RuntimeMessage& message, Instant now) {
-  Desk& desk = desk_of(session);
-  const auto found = desk.asked.find(message.id);
-  if (found == desk.asked.end()) return {};  // It was stopped meanwhile, and the peer hears of that.
-  Send& send = *found->second;
-  if (message.landing == 0) return Status(Code::kCorrupt, "a peer grants a message without a number for its parts");
-  if (send.landing != 0) return Status(Code::kCorrupt, "a peer grants a message twice");
-  send.landing = message.landing;
-  if (send.envelope.bytes == 0) {
-    desk.asked.erase(found);
-    end_one(send, {});
-    return {};
-  }
-  desk.of(stream_class_of(send)).streams.push_back(send);
-  carrier_.serve(session, now);
-  return {};
-}
-
-Status Mailbox::on_part(agent::Session& session, const wire::RuntimeMessage& message) {
-  Desk& desk = desk_of(session);
-  const auto found = desk.landing.find(message.landing);
-  if (found == desk.landing.end()) return {};
-  Receive& receive = *found->second;
-  if (receive.address != 0) return Status(Code::kCorrupt, "a peer sends a part of a message that it was not granted");
-  if (message.offset != receive.received || message.body.size() > receive.got.bytes - receive.received) {
-    return Status(Code::kCorrupt, "parts of a message do not follow each other");
-  }
-  put(receive, receive.received, message.body);
-  receive.received += message.body.size();
-  if (receive.received < receive.got.bytes && !planted(Planted::kPartEndsReceive)) return {};
-  desk.landing.erase(found);
-  end_one(receive, {});
-  return {};
-}
-
 Status Mailbox::on_gone(agent::Session& session, const wire::RuntimeMessage& message) {
-  Desk& desk = desk_of(session);
+  MailDesk& desk = desk_of(session);
   const auto kept = desk.kept_asks.find(message.id);
   if (kept != desk.kept_asks.end()) {
     drop_kept(*kept->second);
     return {};
   }
-  const auto granted =
-      std::ranges::find_if(desk.landing, [&](const auto& entry) { return entry.second->asked_id == message.id; });
-  if (granted == desk.landing.end()) return {};
-  Receive& receive = *granted->second;
-  desk.landing.erase(granted);
-  end_one(receive,
-          Status(Code::kCancelled, "the sender stopped the message").with_peer(agent::inner::peer_of(session).name()));
+  const Peer from = agent::inner::peer_of(session);
+  landings_.on_gone(desk, message, Status(Code::kCancelled, "the sender stopped the message").with_peer(from.name()));
   return {};
-}
-
-Status Mailbox::on_fetched(agent::Session& session, const wire::RuntimeMessage& message, Instant now) {
-  Desk& desk = desk_of(session);
-  const auto found = desk.asked.find(message.id);
-  if (found == desk.asked.end()) return {};  // It was stopped meanwhile, and the peer hears of that.
-  Send& send = *found->second;
-  if (send.landing != 0 || !send.is_readable) {
-    return Status(Code::kCorrupt, "a peer has read a message that it was granted, or was not told where");
-  }
-  desk.asked.erase(found);
-  desk.of(Priority::kRealtime).words.push_back({{.kind = wire::RuntimeKind::kTaken, .landing = message.landing}, {}});
-  carrier_.serve(session, now);
-  end_one(send, {});
-  return {};
-}
-
-/// The sender's memory was the message's until the peer had heard that all of it was read.
-Status Mailbox::on_taken(agent::Session& session, const wire::RuntimeMessage& message) {
-  Desk& desk = desk_of(session);
-  const auto found = desk.landing.find(message.landing);
-  if (found == desk.landing.end()) return {};
-  Receive& receive = *found->second;
-  if (receive.address == 0 || receive.received < receive.got.bytes || receive.fetch_hook.is_linked()) {
-    return Status(Code::kCorrupt, "a peer says of a message that it was taken, which was not read");
-  }
-  desk.landing.erase(found);
-  end_one(receive, {});
-  return {};
-}
-
-// ---- What goes.
-
-Sent Mailbox::say(agent::Session& session, Priority priority, const wire::RuntimeMessage& message) {
-  wire::RuntimeBuffer buffer;
-  return carrier_.carry(session, wire::runtime_channel_of(priority), wire::encode(message, buffer), message.body);
-}
-
-/// Small pieces are copied together.
-std::span<const std::byte> Mailbox::together(const Send& send, std::uint64_t offset, std::size_t size) {
-  const std::span<const std::byte> first = send.run(offset);
-  if (first.size() >= size) return first.first(size);
-  gathered_.resize(kEagerMax);
-  take(send, offset, std::span(gathered_).first(size));
-  return std::span(gathered_).first(size);
-}
-
-Sent Mailbox::announce(agent::Session& session, Desk& desk, Send& send) {
-  const std::uint64_t bytes = send.envelope.bytes;
-  ClassDesk& its = desk.of(send.priority);
-  const bool is_eager =
-      bytes <= kEagerMax && its.eager_bytes + bytes <= kEagerWindow && its.eager_messages < kEagerMessages;
-  wire::RuntimeMessage message{.kind = wire::RuntimeKind::kEager, .envelope = send.envelope};
-  if (is_eager) {
-    message.body = together(send, 0, bytes);
-  } else {
-    message.kind = wire::RuntimeKind::kAsk;
-    if (send.id == 0) send.id = next_id_++;
-    message.id = send.id;
-    send.is_readable = bytes != 0 && send.pieces == nullptr && carrier_.can_fetch(session);
-    message.address = send.is_readable ? reinterpret_cast<std::uintptr_t>(send.data) : 0;
-  }
-  const Sent sent = say(session, send.priority, message);
-  if (sent != Sent::kYes) return sent;
-  send.hook.unlink();
-  if (is_eager) {
-    its.eager_bytes += bytes;
-    ++its.eager_messages;
-    end_one(send, {});
-  } else {
-    send.is_asked = true;
-    desk.asked.emplace(send.id, &send);
-  }
-  return sent;
-}
-
-Sent Mailbox::send_part(agent::Session& session, Desk& desk, Send& send) {
-  std::uint64_t size = std::min<std::uint64_t>(send.envelope.bytes - send.sent, wire::kRuntimeBodyMax);
-  const std::size_t lies_together = send.run(send.sent).size();
-  if (lies_together >= kPieceMin) size = std::min<std::uint64_t>(size, lies_together);  // It is not copied.
-  const Sent sent = say(session, part_class_of(send),
-                        {.kind = wire::RuntimeKind::kPart,
-                         .landing = send.landing,
-                         .offset = send.sent,
-                         .body = together(send, send.sent, size)});
-  if (sent != Sent::kYes) return sent;
-  send.sent += size;
-  send.hook.unlink();
-  if (send.sent < send.envelope.bytes) {
-    desk.of(stream_class_of(send)).streams.push_back(send);
-    return sent;
-  }
-  desk.asked.erase(send.id);
-  end_one(send, {});
-  return sent;
-}
-
-Sent Mailbox::say_all(agent::Session& session, std::list<Word>& words, Priority priority, std::size_t* work) {
-  while (!words.empty()) {
-    if (const Sent sent = say(session, priority, words.front().whole()); sent != Sent::kYes) return sent;
-    words.pop_front();
-    ++*work;
-  }
-  return Sent::kYes;
-}
-
-Sent Mailbox::announce_all(agent::Session& session, Desk& desk, Priority priority, std::size_t* work) {
-  auto& line = desk.of(priority).line;
-  while (!line.empty()) {
-    if (const Sent sent = announce(session, desk, *line.front()); sent != Sent::kYes) return sent;
-    ++*work;
-  }
-  return Sent::kYes;
-}
-
-/// Of every class: what frees room for bulk does not wait behind bulk.
-Sent Mailbox::tell_freed(agent::Session& session, Desk& desk) {
-  for (std::size_t i = 0; i < wire::kClasses; ++i) {
-    ClassDesk& its = desk.classes[i];
-    if (!its.owes_freed()) continue;
-    const Sent sent = say(session, Priority::kRealtime,
-                          {.kind = wire::RuntimeKind::kFreed,
-                           .bytes = its.freed_bytes,
-                           .messages = its.freed_messages,
-                           .priority = static_cast<Priority>(i)});
-    if (sent != Sent::kYes) return sent;
-    its.freed_bytes = its.freed_messages = 0;
-  }
-  return Sent::kYes;
-}
-
-/// The first of these classes that has streams comes first.
-Sent Mailbox::send_parts(agent::Session& session, Desk& desk, std::span<ClassDesk> classes, std::size_t* work) {
-  const auto next = [&] {
-    return std::ranges::find_if(classes, [](ClassDesk& each) { return !each.streams.empty(); });
-  };
-  for (int part = 0; part < kPartsAtOnce && next() != classes.end(); ++part) {
-    const Sent sent = send_part(session, desk, *next()->streams.front());
-    if (sent != Sent::kYes) return sent;
-    ++*work;
-  }
-  if (next() != classes.end()) carrier_.serve(session, carrier_.now());  // The next ones next turn.
-  return Sent::kYes;
-}
-
-Sent Mailbox::pump_urgent(agent::Session& session, Desk& desk, Priority priority, std::size_t* work) {
-  ClassDesk& its = desk.of(priority);
-  Sent sent = say_all(session, its.words, priority, work);
-  if (sent == Sent::kYes && priority == Priority::kRealtime) sent = tell_freed(session, desk);
-  if (sent == Sent::kYes) sent = announce_all(session, desk, priority, work);
-  if (sent == Sent::kYes) sent = say_all(session, its.last_words, priority, work);
-  if (sent == Sent::kYes && priority == Priority::kCritical) {
-    sent = send_parts(session, desk, std::span(&its, 1), work);
-  }
-  return sent;
-}
-
-/// Parts come last.
-Sent Mailbox::pump_bulk(agent::Session& session, Desk& desk, std::size_t* work) {
-  ClassDesk& its = desk.of(Priority::kBulk);
-  Sent sent = say_all(session, its.words, Priority::kBulk, work);
-  if (sent == Sent::kYes) sent = announce_all(session, desk, Priority::kBulk, work);
-  if (sent == Sent::kYes) sent = say_all(session, its.last_words, Priority::kBulk, work);
-  if (!desk.fetches.empty()) {  // Whatever waits for credit: to read needs none.
-    fetch_part(session, desk, *desk.fetches.front());
-    carrier_.serve(session, carrier_.now());
-    ++*work;
-  }
-  if (sent == Sent::kYes) sent = send_parts(session, desk, std::span(desk.classes).subspan(1), work);
-  return sent;
 }
 
 bool Mailbox::pump(agent::Session& session, std::size_t* work) {
-  Desk* const desk = known_desk(session);
+  MailDesk* const desk = known_desk(session);
   if (desk == nullptr) return true;
-  bool has_room = true;  // A class that waits holds back no other one.
-  for (const Priority priority : {Priority::kCritical, Priority::kRealtime}) {
-    has_room = pump_urgent(session, *desk, priority, work) != Sent::kNoRoom && has_room;
-  }
-  has_room = pump_bulk(session, *desk, work) != Sent::kNoRoom && has_room;
+  const bool has_room = outbox_.pump(session, *desk, work);
   run_jobs(carrier_.now());
   return has_room;
 }
@@ -902,7 +564,7 @@ bool Mailbox::pump(agent::Session& session, std::size_t* work) {
 // ---- Ends.
 
 void Mailbox::end(agent::Session& session, const Status& status) {
-  Desk* const desk = known_desk(session);
+  MailDesk* const desk = known_desk(session);
   const Peer peer = agent::inner::peer_of(session);
   if (desk != nullptr) {
     for (ClassDesk& its : desk->classes) {
@@ -912,17 +574,7 @@ void Mailbox::end(agent::Session& session, const Status& status) {
       if (!planted(Planted::kAskedKept)) end_one(*send, status);
     }
     for (const auto& [landing, receive] : std::exchange(desk->landing, {})) end_one(*receive, status);
-    for (ClassDesk& its : desk->classes) {
-      its.words.clear();
-      its.last_words.clear();
-      its.last_heard = 0;
-      its.eager_bytes = its.eager_messages = its.kept_bytes = its.kept_messages = 0;
-      its.freed_bytes = its.freed_messages = 0;
-    }
-    desk->last.clear();
-    desk->last_heard = 0;
-    desk->early.clear();
-    desk->kept_asks.clear();
+    desk->forget();
   }
   matcher_.for_each_kept([&](Arrived& arrived) {  // What came whole may still be received.
     if (arrived.source == source_of(peer) && arrived.bytes == nullptr) matcher_.drop(arrived);
@@ -934,23 +586,17 @@ void Mailbox::end(agent::Session& session, const Status& status) {
 }
 
 bool Mailbox::awaits(const agent::Session& session) const {
-  const Desk* const desk = known_desk(session);
+  const MailDesk* const desk = known_desk(session);
   return desk != nullptr && (!desk->asked.empty() || !desk->landing.empty());
 }
 
 std::size_t Mailbox::left(const agent::Session& session) const {
-  const Desk* const desk = known_desk(session);
+  const MailDesk* const desk = known_desk(session);
   return desk == nullptr ? 0 : desk->asked.size() + desk->landing.size() + desk->words();
 }
 
 std::size_t Mailbox::expire(Instant now) {
-  std::size_t ended = later_.size();
-  for (const auto& job : std::exchange(later_, {})) job(now);
-  for (std::size_t i = 0; i < lookouts_.size();) {
-    Lookout* const next = lookouts_[i];
-    ended += next->look(now);  // It may go.
-    if (i < lookouts_.size() && lookouts_[i] == next) ++i;
-  }
+  std::size_t ended = jobs_.turn(now);
   while (Operation* const late = deadlines_.take(now)) {
     ++ended;
     if (late->kind == OperationKind::kSeveral) {
@@ -961,12 +607,6 @@ std::size_t Mailbox::expire(Instant now) {
   }
   run_jobs(now);
   return ended;
-}
-
-/// A lookout that has asked does not look any more.
-bool Mailbox::prepare_sleep() {
-  std::erase_if(lookouts_, [](Lookout* lookout) { return lookout->ask(); });
-  return lookouts_.empty();
 }
 
 void Mailbox::describe(const agent::Visitor& visitor) const {

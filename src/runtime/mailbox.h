@@ -38,35 +38,30 @@
 
 #include "agent/inner.h"
 #include "base/inside.h"
-#include "runtime/lookout.h"
+#include "runtime/landings.h"
+#include "runtime/lane_jobs.h"
+#include "runtime/mail_desk.h"
 #include "runtime/matcher.h"
+#include "runtime/outbox.h"
 #include "runtime/recorder.h"
 #include "runtime/watchers.h"
 #include "wire/session.h"
 
 namespace hawser::runtime {
 
-inline constexpr std::size_t kEagerMax = wire::kRuntimeBodyMax;
-/// A rank keeps so many bytes that nobody wants yet of each sender and class,
-inline constexpr std::size_t kEagerWindow = std::size_t{4} << 20;
-inline constexpr std::size_t kEagerMessages = 16'384;                   ///< and so many messages.
 inline constexpr std::size_t kAsksMax = 65'536;                         ///< Of one sender, not granted yet.
 inline constexpr std::uint64_t kOwnBufferMax = std::uint64_t{1} << 30;  ///< Made for a receive without a buffer.
 inline constexpr std::size_t kOperationsMax = std::size_t{1} << 20;     ///< Sends and receives of one rank under way.
-inline constexpr std::size_t kFetchPart = 256 * 1024;                   ///< Read of one message in one go.
 inline constexpr std::size_t kWordsMax = 4096;                          ///< For one peer, not sent yet.
-inline constexpr std::size_t kPieceMin = 16 * 1024;                     ///< Smaller pieces are sent together.
-inline constexpr std::size_t kLastWordsMax = 4096;    ///< Of one peer, that came in some classes only.
-inline constexpr std::size_t kChecksMax = 256;        ///< Words that wait; no more questions then.
-inline constexpr std::uint32_t kMailboxWindow = 256;  ///< Messages of one peer on their way to here.
-inline constexpr int kPartsAtOnce = 4;  ///< Of large messages, sent to one peer on one channel in one turn.
+inline constexpr std::size_t kChecksMax = 256;                          ///< Words that wait; no more questions then.
+inline constexpr std::uint32_t kMailboxWindow = 256;                    ///< Messages of one peer on their way to here.
 
 /// Of a peer: compares equal for handles of one incarnation.
 inline const void* source_of(const Peer& peer) { return core_of(peer).get(); }
 
 class Mailbox final : public agent::Service {
  public:
-  explicit Mailbox(agent::Carrier& carrier) : carrier_(carrier) {}
+  explicit Mailbox(agent::Carrier& carrier);
   ~Mailbox();
 
   /// Begins it. What cannot be done ends it at once, with the reason.
@@ -139,26 +134,26 @@ class Mailbox final : public agent::Service {
   void attend(agent::Session& session) { desk_of(session); }
   /// All that was to be said to the peer has been given to its carrier, but for messages that it has not wanted yet.
   bool is_silent(const agent::Session& session) const {
-    const Desk* const desk = known_desk(session);
+    const MailDesk* const desk = known_desk(session);
     return desk == nullptr || desk->is_silent();
   }
   /// All worlds end.
   void close_all(Instant now) { watchers_.close_all(now); }
   /// Runs `job` before the lane is given up: ends of operations begin others by it.
-  void run_soon(std::function<void(Instant now)> job) { jobs_.push_back(std::move(job)); }
+  void run_soon(LaneJobs::Job job) { jobs_.run_soon(std::move(job)); }
   /// False: there were none.
-  bool run_jobs(Instant now);
+  bool run_jobs(Instant now) { return jobs_.run(now); }
   /// The same in the next turn: what takes long does a part of it in each.
-  void run_later(std::function<void(Instant now)> job) {
-    later_.push_back(std::move(job));
+  void run_later(LaneJobs::Job job) {
+    jobs_.run_later(std::move(job));
     carrier_.note_deadline();
   }
   /// It looks in each turn from now on, until it has asked the others to ring. Not twice at once.
   void watch(Lookout& lookout) {
-    lookouts_.push_back(&lookout);
+    jobs_.watch(lookout);
     carrier_.note_deadline();
   }
-  void unwatch(Lookout& lookout) { std::erase(lookouts_, &lookout); }
+  void unwatch(Lookout& lookout) { jobs_.unwatch(lookout); }
   /// See Path::view.
   Result<std::unique_ptr<backend::View>> view(const Peer& peer,
                                               const std::shared_ptr<const agent::RemoteRegion>& region) {
@@ -183,8 +178,8 @@ class Mailbox final : public agent::Service {
   bool awaits(const agent::Session& session) const override;
   std::size_t left(const agent::Session& session) const override;
   std::string_view name() const override { return "messages"; }
-  Instant next_deadline() const override { return later_.empty() && lookouts_.empty() ? deadlines_.next() : Instant(); }
-  bool prepare_sleep() override;
+  Instant next_deadline() const override { return jobs_.wants_turn() ? Instant() : deadlines_.next(); }
+  bool prepare_sleep() override { return jobs_.prepare_sleep(); }
   std::size_t expire(Instant now) override;
   void describe(const agent::Visitor& visitor) const override;
   void disown_after_fork() override {
@@ -193,54 +188,15 @@ class Mailbox final : public agent::Service {
 
  private:
   using Deadlines = base::TimerHeap<Operation, &Operation::alarm>;
-  /// What goes and comes in one class.
-  struct ClassDesk {
-    std::list<Word> words;                            ///< Grants and the like, which go first.
-    base::IntrusiveList<Send, &Send::hook> line;      ///< To be announced, in order.
-    base::IntrusiveList<Send, &Send::hook> streams;   ///< Granted: their bytes go out in turns.
-    std::size_t eager_bytes = 0, eager_messages = 0;  ///< Sent, and not freed by the peer yet.
-    std::size_t kept_bytes = 0, kept_messages = 0;    ///< The peer sent them, and nobody wants them yet.
-    std::size_t freed_bytes = 0, freed_messages = 0;  ///< The peer has to be told.
-    std::list<Word> last_words;                       ///< They go behind what is in line.
-    std::uint64_t last_heard = 0;                     ///< The peer's last words that came in this class.
-    bool owes_freed() const { return freed_bytes > kEagerWindow / 4 || freed_messages > kEagerMessages / 4; }
-  };
-  /// What there is with one peer.
-  struct Desk final : agent::Tenancy {
-    std::array<ClassDesk, wire::kClasses> classes;
-    std::unordered_map<std::uint64_t, Send*> asked;  ///< By id.
-    std::unordered_map<std::uint64_t, Receive*> landing;
-    base::IntrusiveList<Receive, &Receive::fetch_hook> fetches;  ///< Of these the ones that are being read.
-    std::unordered_map<std::uint64_t, Arrived*> kept_asks;       ///< By the peer's number.
-    EarlyWords early;
-    struct LastWord {
-      Word word;
-      std::size_t classes = 0;  ///< In how many of them it came.
-    };
-    std::deque<LastWord> last;     ///< That have not come in all classes, in their order.
-    std::uint64_t last_heard = 0;  ///< Those that have.
-
-    ClassDesk& of(Priority priority) { return classes[wire::index_of(priority)]; }
-    std::size_t words() const {
-      std::size_t count = 0;
-      for (const ClassDesk& each : classes) count += each.words.size() + each.last_words.size();
-      return count;
-    }
-    bool is_silent() const {
-      return words() == 0 && std::ranges::all_of(classes, [](const ClassDesk& each) { return each.line.empty(); });
-    }
-  };
-
-  Desk& desk_of(agent::Session& session);
-  Desk* known_desk(const agent::Session& session) const {
-    return static_cast<Desk*>(agent::inner::tenancy(session, *this));
+  MailDesk& desk_of(agent::Session& session);
+  MailDesk* known_desk(const agent::Session& session) const {
+    return static_cast<MailDesk*>(agent::inner::tenancy(session, *this));
   }
+  MailDesk* known_desk(const Peer& peer);
 
-  /// Sends words, oldest first.
-  agent::Sent say_all(agent::Session& session, std::list<Word>& words, Priority priority, std::size_t* work);
   bool admit(Operation& operation);
   void end_one(Operation& operation, Status status);
-  bool goes_at_once(agent::Session& session, Desk& desk, Send& send);
+  bool goes_at_once(agent::Session& session, MailDesk& desk, Send& send);
   void send_to_self(Send& send);
   std::vector<Send*> sends_of(std::uint64_t world, const Peer& to);
   void keep(std::unique_ptr<Arrived> arrived);
@@ -252,47 +208,27 @@ class Mailbox final : public agent::Service {
   Receive* receive_for(const wire::MessageEnvelope& envelope, const Peer& from);
   void prepare(Receive& receive, const wire::MessageEnvelope& envelope, const Peer& from);
   void take_kept(Receive& receive, Arrived& arrived, Instant now);
-  /// Has the asked message's bytes come: `address` is where they lie at the sender, or 0.
-  void want(agent::Session& session, Receive& receive, std::uint64_t id, std::uint64_t address, Instant now);
-  void fetch_part(agent::Session& session, Desk& desk, Receive& receive);
-  static void note_freed(ClassDesk& its, std::size_t bytes);
   void drop_kept(Arrived& arrived);
 
   Status on_eager(agent::Session& session, Priority priority, const wire::RuntimeMessage& message, Instant now);
   Status on_ask(agent::Session& session, Priority priority, const wire::RuntimeMessage& message, Instant now);
-  Status on_grant(agent::Session& session, const wire::RuntimeMessage& message, Instant now);
-  Status on_part(agent::Session& session, const wire::RuntimeMessage& message);
   Status on_gone(agent::Session& session, const wire::RuntimeMessage& message);
-  Status on_fetched(agent::Session& session, const wire::RuntimeMessage& message, Instant now);
-  Status on_taken(agent::Session& session, const wire::RuntimeMessage& message);
   Status handle(agent::Session& session, Priority priority, const wire::RuntimeMessage& message, Instant now);
   Status on_freed(agent::Session& session, const wire::RuntimeMessage& message);
   Status on_last_word(agent::Session& session, Priority priority, const wire::RuntimeMessage& message);
   void on_check(agent::Session& session, const wire::RuntimeMessage& message, Instant now);
-
-  agent::Sent say(agent::Session& session, Priority priority, const wire::RuntimeMessage& message);
-  std::span<const std::byte> together(const Send& send, std::uint64_t offset, std::size_t size);
-  agent::Sent announce(agent::Session& session, Desk& desk, Send& send);
-  agent::Sent announce_all(agent::Session& session, Desk& desk, Priority priority, std::size_t* work);
-  agent::Sent tell_freed(agent::Session& session, Desk& desk);
-  agent::Sent send_part(agent::Session& session, Desk& desk, Send& send);
-  agent::Sent send_parts(agent::Session& session, Desk& desk, std::span<ClassDesk> classes, std::size_t* work);
-  agent::Sent pump_urgent(agent::Session& session, Desk& desk, Priority priority, std::size_t* work);
-  agent::Sent pump_bulk(agent::Session& session, Desk& desk, std::size_t* work);
 
   agent::Carrier& carrier_;
   std::optional<Recorder> recorder_;
   Matcher matcher_;
   Deadlines deadlines_;
   Watchers watchers_;
-  std::vector<std::function<void(Instant now)>> jobs_, later_;
-  std::vector<Lookout*> lookouts_;
-  std::uint64_t next_id_ = 1;
-  std::vector<std::byte> gathered_;  ///< Of one message in pieces, while it is said.
-  std::size_t under_way_ = 0;        ///< Sends and receives.
-  std::size_t own_kept_bytes_ = 0;   ///< Copies of messages to this rank itself that wait unwanted.
+  LaneJobs jobs_;
+  Landings landings_;
+  Outbox outbox_;
+  std::size_t under_way_ = 0;       ///< Sends and receives.
+  std::size_t own_kept_bytes_ = 0;  ///< Copies of messages to this rank itself that wait unwanted.
   std::atomic<std::uint64_t> kept_so_far_{0};
-  bool runs_jobs_ = false;
 };
 
 }  // namespace hawser::runtime

@@ -20,6 +20,7 @@
 #include "agent/session.h"
 #include "base/bytes.h"
 #include "base/inside.h"
+#include "runtime/test_carrier.h"
 
 namespace hawser::runtime {
 namespace {
@@ -28,37 +29,6 @@ using agent::Sent;
 using wire::RuntimeKind;
 
 constexpr Instant kNow = Instant::from_ns(1'000'000);
-
-/// Keeps what is said.
-class HandCarrier final : public agent::Carrier {
- public:
-  Sent carry(agent::Session&, std::uint32_t channel, std::span<const std::byte> head,
-             std::span<const std::byte> body) override {
-    if (answer != Sent::kYes || full.contains(channel)) return answer == Sent::kYes ? Sent::kNoCredit : answer;
-    said.emplace_back(std::string(base::as_text(head)) + std::string(base::as_text(body)));
-    channels.push_back(channel);
-    return Sent::kYes;
-  }
-  void release_message(agent::Session&, std::uint32_t, std::size_t) override { ++released; }
-  void serve(agent::Session&, Instant) override {}
-  agent::Session* session_with(const Peer& peer, Status*) override { return core_of(peer)->session.get(); }
-  bool has_path(agent::Session&) const override { return is_up; }
-  bool can_fetch(agent::Session&) const override { return fetches; }
-  bool fetch(agent::Session&, std::uint64_t address, std::span<std::byte> into) override {
-    if (fetches) std::memcpy(into.data(), reinterpret_cast<const void*>(address), into.size());
-    return fetches;
-  }
-  Instant now() const override { return kNow; }
-  void note_deadline() override {}
-  void note_end() override {}
-
-  Sent answer = Sent::kYes;
-  bool fetches = false, is_up = false;
-  std::vector<std::string> said;
-  std::vector<std::uint32_t> channels;  ///< Of these.
-  std::set<std::uint32_t> full;         ///< Channels without credit.
-  int released = 0;
-};
 
 class MailboxTest : public testing::Test {
  protected:
@@ -122,7 +92,7 @@ class MailboxTest : public testing::Test {
   /// What was said last, decoded.
   wire::RuntimeMessage last() { return wire::decode_runtime(base::as_bytes(carrier_.said.back())).value(); }
 
-  HandCarrier carrier_;
+  TestCarrier carrier_;
   agent::Inbox inbox_{16};
   Mailbox mailbox_{carrier_};
   std::array<agent::Service*, 1> services_{&mailbox_};

@@ -2,14 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/lone_seat.h"
+#include "runtime/test_seat.h"
 
 namespace hawser::runtime {
 namespace {
 
 using agent::inner::Need;
 
-using RequestsTest = LoneSeat;
+using RequestsTest = TestSeat;
 
 std::shared_ptr<Operation> some_operation() { return std::make_shared<Operation>(OperationKind::kSeveral); }
 

@@ -5,16 +5,16 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/lone_seat.h"
+#include "runtime/test_seat.h"
 #include "runtime/world_core.h"
 
 namespace hawser::runtime {
 namespace {
 
 /// Of rank 0, beside a rank 1 that fails where it would have to vote.
-class SuccessionTest : public LoneSeat {
+class SuccessionTest : public TestSeat {
  protected:
-  SuccessionTest() : LoneSeat(2) {}
+  SuccessionTest() : TestSeat(2) {}
 
   void fail_the_other() { failures_.note_failure(1, Status(Code::kDisconnected, "it is gone")); }
   void open(RecoveryPolicy policy) {

@@ -7,14 +7,14 @@
 #include <string>
 
 #include "base/bytes.h"
-#include "runtime/lone_seat.h"
+#include "runtime/test_seat.h"
 
 namespace hawser::runtime {
 namespace {
 
-class UserMessagesTest : public LoneSeat {
+class UserMessagesTest : public TestSeat {
  protected:
-  UserMessagesTest() : LoneSeat(2) {
+  UserMessagesTest() : TestSeat(2) {
     messages_.open({.world = kWorld,
                     .name = "lone",
                     .requests = &requests_,

@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/lone_seat.h"
+#include "runtime/test_seat.h"
 
 namespace hawser::runtime {
 namespace {
 
-using WorldBoardsTest = LoneSeat;
+using WorldBoardsTest = TestSeat;
 
 TEST_F(WorldBoardsTest, OfASparseWorldThereAreNone) {
   WorldBoards boards;

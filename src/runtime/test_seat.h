@@ -1,6 +1,6 @@
 #pragma once
 
-// LoneSeat, for tests: the seat of rank 0 with its agent and mailbox, alone in its world or beside a rank 1 that does
+// TestSeat, for tests: the seat of rank 0 with its agent and mailbox, alone in its world or beside a rank 1 that does
 // nothing, and requests whose operations are kept. Nobody drives the agent: whoever waits turns it.
 //
 // Thread rule: the test's thread.
@@ -20,12 +20,12 @@
 
 namespace hawser::runtime {
 
-class LoneSeat : public testing::Test {
+class TestSeat : public testing::Test {
  protected:
   static constexpr std::uint64_t kWorld = 5;
 
   /// Of 1 or 2 ranks.
-  explicit LoneSeat(std::uint32_t size = 1) {
+  explicit TestSeat(std::uint32_t size = 1) {
     seat_ = RankSeat::open(options("lone"), std::nullopt).value();
     std::vector<Peer> peers{seat_->agent.self()};
     if (size == 2) {
@@ -52,7 +52,7 @@ class LoneSeat : public testing::Test {
                     .failed = [this] { ++failed_; },
                     .excluded = [](const Status&) {}});
   }
-  ~LoneSeat() override { static_cast<void>(seat_->agent.close(std::chrono::seconds(5))); }
+  ~TestSeat() override { static_cast<void>(seat_->agent.close(std::chrono::seconds(5))); }
 
   /// The operation of the last request.
   Operation& last() { return *begun_.back(); }

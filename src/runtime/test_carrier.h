@@ -1,0 +1,68 @@
+#pragma once
+
+// TestCarrier, for tests: carries what a service of the runtime says to nobody, keeps it, and has room and credit as
+// the test says. What may be fetched lies in this process. TestSession: one session for it, without an agent.
+//
+// Thread rule: the test's thread.
+
+#include <array>
+#include <cstring>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "agent/peer_core.h"
+#include "agent/session.h"
+#include "base/bytes.h"
+#include "base/inside.h"
+
+namespace hawser::runtime {
+
+/// Keeps what is said.
+class TestCarrier final : public agent::Carrier {
+ public:
+  agent::Sent carry(agent::Session&, std::uint32_t channel, std::span<const std::byte> head,
+                    std::span<const std::byte> body) override {
+    if (answer != agent::Sent::kYes) return answer;
+    if (full.contains(channel)) return agent::Sent::kNoCredit;
+    said.emplace_back(std::string(base::as_text(head)) + std::string(base::as_text(body)));
+    channels.push_back(channel);
+    return agent::Sent::kYes;
+  }
+  void release_message(agent::Session&, std::uint32_t, std::size_t) override { ++released; }
+  void serve(agent::Session&, Instant) override {}
+  agent::Session* session_with(const Peer& peer, Status*) override { return core_of(peer)->session.get(); }
+  bool has_path(agent::Session&) const override { return is_up; }
+  bool can_fetch(agent::Session&) const override { return fetches; }
+  bool fetch(agent::Session&, std::uint64_t address, std::span<std::byte> into) override {
+    if (fetches) std::memcpy(into.data(), reinterpret_cast<const void*>(address), into.size());
+    return fetches;
+  }
+  Instant now() const override { return Instant::from_ns(1'000'000); }
+  void note_deadline() override {}
+  void note_end() override {}
+
+  agent::Sent answer = agent::Sent::kYes;
+  bool fetches = false, is_up = false;
+  std::vector<std::string> said;
+  std::vector<std::uint32_t> channels;  ///< Of these.
+  std::set<std::uint32_t> full;         ///< Channels without credit.
+  int released = 0;
+};
+
+struct TestSession {
+  TestSession() { peer->session = std::make_unique<agent::Session>(peer, proto::NotifyLimits{}, inbox, services); }
+  ~TestSession() { peer->session.reset(); }  // A session and its peer own each other.
+  TestSession(const TestSession&) = delete;
+  TestSession& operator=(const TestSession&) = delete;
+  agent::Session& operator*() { return *peer->session; }
+
+  agent::Inbox inbox{16};
+  std::array<agent::Service*, 1> services{nullptr};
+  std::shared_ptr<agent::PeerCore> peer =
+      std::make_shared<agent::PeerCore>(std::weak_ptr<agent::Core>(), "peer", base::Id128{3, 4});
+};
+
+}  // namespace hawser::runtime

@@ -44,7 +44,7 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open_agent(const WorldOptions& opt
   }
   if (options.name.empty() || options.name.size() > 200) return invalid("its name is not 1 to 200 bytes long");
   HAWSER_TRY(check_topology(options.topology, size));
-  auto core = std::make_shared<WorldCore>();
+  std::shared_ptr<WorldCore> core = make();
   core->given_costs_ = hooks.told_costs;
   if (!options.cost_model.empty()) {
     HAWSER_TRY_ASSIGN(const CostFile file, read_cost_file(options.cost_model));
@@ -71,6 +71,23 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open_agent(const WorldOptions& opt
   HAWSER_TRY_ASSIGN(core->seat_, RankSeat::open(std::move(agent_options), std::move(relays), std::move(hooks)));
   core->seat_->record({.world = options.name, .rank = rank, .size = size}, options.agent.log);
   return core;
+}
+
+std::shared_ptr<WorldCore> WorldCore::make() {
+  return {new WorldCore, [](WorldCore* core) {
+            const std::shared_ptr<RankSeat> seat = core->seat_;
+            if (seat == nullptr || !runs_inline_for(seat.get())) {
+              delete core;
+            } else {
+              seat->run([core] { delete core; });  // Here it would wait for the lane, which this thread holds.
+            }
+          }};
+}
+
+Status WorldCore::in_lane(std::string_view what, const std::function<void(Instant now)>& call) const {
+  if (!runs_inline_for(seat_.get())) return agent::inner::under_lane(seat_->agent, what, call);
+  call(agent::inner::now(seat_->agent));
+  return {};
 }
 
 WorldCore::~WorldCore() {
@@ -359,7 +376,7 @@ Result<std::shared_ptr<WorldCore>> WorldCore::group(std::span<const std::uint32_
 
 std::shared_ptr<WorldCore> WorldCore::offspring(std::span<const std::uint32_t> ranks, std::uint32_t own,
                                                 std::vector<Peer>& peers) const {
-  auto made = std::make_shared<WorldCore>();
+  std::shared_ptr<WorldCore> made = make();
   made->options_ = options_;
   made->recovery_.set_policy(recovery_.policy());
   made->seat_ = seat_;
@@ -541,14 +558,14 @@ std::optional<Received> WorldCore::probe(std::uint32_t from, std::optional<std::
   for (;;) {
     const std::uint64_t seen = seat_->mailbox->kept_so_far();
     std::optional<Received> found;
-    const Status status = agent::inner::under_lane(seat_->agent, "probe", [&](Instant) {
+    const Status status = in_lane("probe", [&](Instant) {
       const Arrived* const arrived = seat_->mailbox->probe(pattern);
       if (arrived == nullptr) return;
       found = {.source = rank_of(arrived->from).value_or(kAnySource),
                .tag = arrived->envelope.tag,
                .bytes = arrived->envelope.bytes};
     });
-    if (found || !status.ok()) return found;
+    if (found || !status.ok() || runs_inline_for(seat_.get())) return found;
     if (!agent::inner::wait_until(
             seat_->agent, [&] { return seat_->mailbox->kept_so_far() != seen; }, until))
       return std::nullopt;
@@ -583,7 +600,7 @@ Request WorldCore::call(std::uint32_t to, std::string_view name, std::span<const
 }
 
 void WorldCore::revoke(const Status& why) {
-  static_cast<void>(agent::inner::under_lane(seat_->agent, "revoke", [&](Instant now) {
+  static_cast<void>(in_lane("revoke", [&](Instant now) {
     revoke_under_lane(why.ok() ? Status(Code::kCancelled, "the world was revoked") : why, true, now);
     seat_->mailbox->run_jobs(now);
   }));
@@ -591,7 +608,7 @@ void WorldCore::revoke(const Status& why) {
 
 std::vector<std::uint32_t> WorldCore::failed() const {
   std::vector<std::uint32_t> all;
-  static_cast<void>(agent::inner::under_lane(seat_->agent, "failed", [&](Instant) { all = fates_.unusable(); }));
+  static_cast<void>(in_lane("failed", [&](Instant) { all = fates_.unusable(); }));
   return all;
 }
 
@@ -599,7 +616,7 @@ std::vector<std::uint32_t> WorldCore::failed() const {
 
 std::vector<std::uint32_t> WorldCore::acknowledge() {
   std::vector<std::uint32_t> all;
-  static_cast<void>(agent::inner::under_lane(seat_->agent, "acknowledge", [&](Instant) {
+  static_cast<void>(in_lane("acknowledge", [&](Instant) {
     all = fates_.failed();
     fates_.acknowledge();
   }));
@@ -608,17 +625,18 @@ std::vector<std::uint32_t> WorldCore::acknowledge() {
 
 std::vector<std::uint32_t> WorldCore::failures(std::size_t known, Duration timeout) const {
   const auto news = [&] { return fates_.failures_so_far() > known; };
-  static_cast<void>(agent::inner::wait_until(seat_->agent, news, agent::inner::now(seat_->agent) + timeout));
+  if (!runs_inline_for(seat_.get())) {
+    static_cast<void>(agent::inner::wait_until(seat_->agent, news, agent::inner::now(seat_->agent) + timeout));
+  }
   std::vector<std::uint32_t> all;
-  static_cast<void>(agent::inner::under_lane(seat_->agent, "failures", [&](Instant) { all = fates_.failures(); }));
+  static_cast<void>(in_lane("failures", [&](Instant) { all = fates_.failures(); }));
   all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(known, all.size())));
   return all;
 }
 
 std::uint64_t WorldCore::last_number() const {
   std::uint64_t number = 0;
-  static_cast<void>(
-      agent::inner::under_lane(seat_->agent, "last_number", [&](Instant) { number = book_.last_number(); }));
+  static_cast<void>(in_lane("last_number", [&](Instant) { number = book_.last_number(); }));
   return number;
 }
 
@@ -874,7 +892,7 @@ bool WorldCore::ends_within(const runtime::Operation& operation, Duration timeou
 
 void WorldCore::cancel(runtime::Operation& operation) {
   const Status status(Code::kCancelled, "it was cancelled at rank " + std::to_string(rank_));
-  static_cast<void>(agent::inner::under_lane(seat_->agent, "cancel", [&](Instant now) {
+  static_cast<void>(in_lane("cancel", [&](Instant now) {
     if (operation.final.load(std::memory_order_relaxed)) return;
     if (operation.kind == OperationKind::kSeveral) {
       operation.listener->on_cancel(operation, status, now);

@@ -43,6 +43,8 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   static Result<std::shared_ptr<WorldCore>> open_agent(const WorldOptions& options, std::uint32_t rank,
                                                        std::uint32_t size, SeatHooks hooks = {});
   WorldCore() = default;
+  /// Where an inline handler of the rank drops the last handle, the world ends soon after, by another thread.
+  static std::shared_ptr<WorldCore> make();
   ~WorldCore();
 
   Agent& agent() { return seat_->agent; }
@@ -144,6 +146,8 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   std::uint64_t settings_digest() const;
   void take_entries(std::span<const std::uint64_t> words);
   std::vector<std::uint32_t> wait_until_read(Instant until) const;
+  /// Under the lane, where an inline handler of this rank is already.
+  Status in_lane(std::string_view what, const std::function<void(Instant now)>& call) const;
   Status begin_world(std::vector<Peer> ranks, std::uint64_t nonce);
   void begin_under_lane(std::vector<Peer> ranks, std::uint64_t nonce, Instant now);
   /// A world of these of its ranks, over the same agent.

@@ -498,6 +498,7 @@ class HawserGroup(dist.ProcessGroup):
         """Ends what is under way, on all ranks."""
         self.world.revoke()
 
+    @_raises_of_torch
     def shutdown(self) -> None:
         global _root
         if _root is self.world:
@@ -533,6 +534,7 @@ def _run_of(store: Any, rank: int) -> str:
     return str(store.get(key).decode())
 
 
+@_raises_of_torch
 def _create(options: Any, _backend_options: Any) -> HawserGroup:
     """
     Ranks of a group are numbers in torch's default group, of which torch lists none. So other groups are made from the

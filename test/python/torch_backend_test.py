@@ -391,6 +391,17 @@ def enters_again(rank, port, results):
     results.put((rank, told))
 
 
+def waits_in_vain(rank, port, results):
+    """Rank 1 does not come; rank 2 only serves the store."""
+    from hawser import torch_backend
+    torch_backend.register()
+    store = dist.TCPStore("127.0.0.1", port, is_master=rank == 0, wait_for_workers=False)
+    if rank == 0:
+        with pytest.raises(dist.DistBackendError, match="did not come: 1"):
+            dist.init_process_group("hawser", store=store, rank=0, world_size=2, timeout=datetime.timedelta(seconds=4))
+    results.put((rank, "good"))
+
+
 def lives_beside_gloo(rank, port, results):
     """Groups on hawser, where the default group is not: their ranks are torch's."""
     from hawser import torch_backend
@@ -431,6 +442,10 @@ def run_three(what):
 def test_a_group_that_was_destroyed_is_made_again_in_the_same_store():
     told = run_three(enters_again)
     assert told == {rank: [111.0] * 4 for rank in range(3)}
+
+
+def test_ranks_that_do_not_come_are_an_error_of_torch():
+    run_three(waits_in_vain)
 
 
 def test_groups_beside_a_default_group_of_another_backend():

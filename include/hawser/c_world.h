@@ -251,6 +251,7 @@ HAWSER_C_API int hawser_world_acknowledge(hawser_world world, uint32_t* ranks, s
 HAWSER_C_API int hawser_world_failures(hawser_world world, size_t known, int64_t timeout_ns, uint32_t* ranks,
                                        size_t capacity, size_t* count);
 HAWSER_C_API int hawser_world_revoke(hawser_world world);
+/* `timeout_ns` 0: the world's. A negative one is HAWSER_INVALID. */
 HAWSER_C_API int hawser_world_agree(hawser_world world, int flag, int64_t timeout_ns, int* agreed);
 HAWSER_C_API int hawser_world_shrink(hawser_world world, const uint32_t* without, size_t count, int64_t timeout_ns,
                                      hawser_world* out);

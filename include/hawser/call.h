@@ -38,7 +38,8 @@ using CallHandler = std::function<Result<CallAnswer>(const IncomingCall& call)>;
 
 struct HandlerOptions {
   /// Runs in the middle of the world's progress, without a thread of its own: faster, for what neither blocks nor calls
-  /// anything of the world.
+  /// anything of the world. It may look at the world without waiting, revoke it, cancel or drop requests, and drop the
+  /// world's last handle: the world ends soon after then.
   bool runs_inline = false;
 };
 

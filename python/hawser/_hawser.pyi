@@ -312,7 +312,7 @@ class Transfer:
     def __await__(self) -> Generator[Any, None, None]: ...
 
 class Request:
-    """One operation of a world under way. Dropped, it goes on, and keeps its arrays; its error comes at the world's next call."""
+    """One operation of a world under way. Dropped, it goes on, and keeps its arrays; its error goes to the log `hawser`."""
 
     def done(self) -> bool:
         """Over? Only looks."""

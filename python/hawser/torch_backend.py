@@ -8,6 +8,7 @@ Written for the interface of torch 2.15 (torch/_C/_distributed_c10d.pyi).
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import threading
@@ -29,16 +30,61 @@ _MONITORED = 1 << 48  # Tags of monitored barriers; torch's own are smaller.
 _root: Optional[World] = None  # Of the default group.
 
 
-def _op_of(op: Any) -> str:
+# What torch and Gloo mean by reductions of truth values: each ends as true or false.
+_OPS_OF_BOOL = {"sum": "or", "max": "or", "prod": "and", "min": "and"}
+
+
+def _op_of(op: Any, dtype: Optional[torch.dtype] = None) -> str:
     for each, name in _OPS:
         if op == each:
-            return name
+            return _OPS_OF_BOOL.get(name, name) if dtype == torch.bool else name
     raise ValueError(f"hawser has no reduction {op}; sum, avg, product, min, max, band, bor and bxor are there")
 
 
 def _seconds(options: Any, otherwise: timedelta) -> float:
     given = getattr(options, "timeout", None)
     return (given if given is not None and given > timedelta(0) else otherwise).total_seconds()
+
+
+class _Plain:
+    """Options as torch's process groups also take them: a root, an operation and a timeout, each by itself."""
+
+    def __init__(self) -> None:
+        self.rootRank, self.reduceOp, self.timeout = 0, dist.ReduceOp.SUM, timedelta(0)
+
+
+def _options(*given: Any, **named: Any) -> Any:
+    """torch's options, where they were given, or what the plain arguments say: in their order, or by name."""
+    plain = _Plain()
+    for value in [*given, *named.values()]:
+        if value is None:
+            continue
+        if isinstance(value, timedelta):
+            plain.timeout = value
+        elif isinstance(value, (dist.ReduceOp, dist.ReduceOp.RedOpType)):
+            plain.reduceOp = value
+        elif isinstance(value, int):
+            plain.rootRank = value
+        else:
+            return value
+    return plain
+
+
+def _listed(tensors: Any) -> Any:
+    return [tensors] if isinstance(tensors, torch.Tensor) else tensors
+
+
+def _raises_of_torch(call: Callable[..., Any]) -> Callable[..., Any]:
+    """What Hawser refuses before anything is begun is the same error as what fails later."""
+
+    @functools.wraps(call)
+    def checked(*args: Any, **named: Any) -> Any:
+        try:
+            return call(*args, **named)
+        except Error as error:
+            raise dist.DistBackendError(str(error)) from error
+
+    return checked
 
 
 class _Work(dist._Work):  # type: ignore[misc, name-defined]
@@ -63,18 +109,32 @@ class _Work(dist._Work):  # type: ignore[misc, name-defined]
                 if finish is not None:
                     finish()
         except Error as error:
-            self._error = error
             words = "the timeout has passed: " if isinstance(error, TimedOutError) else ""
-            raise dist.DistBackendError(f"{words}{error}") from error
+            raised = dist.DistBackendError(f"{words}{error}")
+            if self._is_over():
+                self._error = raised
+            raise raised from error
         return True
 
-    def is_completed(self) -> bool:
+    def _is_over(self) -> bool:
         return all(request.done() for request in self._requests)
+
+    def is_completed(self) -> bool:
+        """Once it is, the tensors hold what came, and `is_success` and `exception` tell how it ended."""
+        if not self._is_over():
+            return False
+        if self._error is None:
+            try:
+                self.wait()
+            except dist.DistBackendError:
+                pass  # Kept.
+        return True
 
     def is_success(self) -> bool:
         return self.is_completed() and self._error is None
 
     def exception(self) -> Any:
+        self.is_completed()
         return self._error
 
     def result(self) -> Any:
@@ -109,7 +169,10 @@ class _Flat:
 
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:
     """For what only moves: types that Hawser does not know, too."""
-    return tensor.reshape(-1).view(torch.uint8)
+    flat = tensor.reshape(-1)
+    if flat.stride(0) != 1:  # Of one element: torch calls any stride contiguous, and would not view it as bytes.
+        flat = flat.as_strided(flat.shape, (1,))
+    return flat.view(torch.uint8)
 
 
 def _check_types(call: str, tensors: Sequence[torch.Tensor]) -> None:
@@ -180,7 +243,7 @@ class HawserGroup(dist.ProcessGroup):
 
     # ---- Collectives.
 
-    def _all(self, tensors: Sequence[torch.Tensor], begin: Callable[[torch.Tensor], Any]) -> _Work:
+    def _all(self, tensors: Sequence[torch.Tensor], begin: Callable[[torch.Tensor], Any], changes: bool = True) -> _Work:
         flats = [_Flat(tensor) for tensor in tensors]
         requests = [begin(flat.data) for flat in flats]
 
@@ -188,10 +251,12 @@ class HawserGroup(dist.ProcessGroup):
             for flat in flats:
                 flat.give_back()
 
-        return _Work(requests, list(tensors), finish)
+        return _Work(requests, list(tensors), finish if changes else None)
 
-    def allreduce(self, tensors: Any, opts: Any = None, *_: Any) -> _Work:
-        op, timeout = _op_of(opts.reduceOp if opts is not None else dist.ReduceOp.SUM), _seconds(opts, self._timeout)
+    @_raises_of_torch
+    def allreduce(self, tensors: Any, *args: Any, **named: Any) -> _Work:
+        tensors, opts = _listed(tensors), _options(*args, **named)
+        op, timeout = _op_of(opts.reduceOp, tensors[0].dtype), _seconds(opts, self._timeout)
         if tensors[0].is_sparse:
             return self._sum_sparse(tensors, op, timeout)
         return self._all(tensors, lambda x: self.world.iall_reduce(x, op, timeout=timeout))
@@ -222,15 +287,22 @@ class HawserGroup(dist.ProcessGroup):
                                 timeout=timeout).wait()
         return whole
 
-    def broadcast(self, tensors: Any, opts: Any = None, *_: Any) -> _Work:
-        root, timeout = opts.rootRank if opts is not None else 0, _seconds(opts, self._timeout)
-        return self._all(tensors, lambda x: self.world.ibroadcast(_bytes(x), root, timeout=timeout))
+    @_raises_of_torch
+    def broadcast(self, tensors: Any, *args: Any, **named: Any) -> _Work:
+        opts = _options(*args, **named)
+        root, timeout = opts.rootRank, _seconds(opts, self._timeout)
+        return self._all(_listed(tensors), lambda x: self.world.ibroadcast(_bytes(x), root, timeout=timeout),
+                         root != self.rank())
 
-    def reduce(self, tensors: Any, opts: Any = None, *_: Any) -> _Work:
-        op, timeout = _op_of(opts.reduceOp), _seconds(opts, self._timeout)
+    @_raises_of_torch
+    def reduce(self, tensors: Any, *args: Any, **named: Any) -> _Work:
+        tensors, opts = _listed(tensors), _options(*args, **named)
+        op, timeout = _op_of(opts.reduceOp, tensors[0].dtype), _seconds(opts, self._timeout)
         return self._all(tensors, lambda x: self.world.ireduce(x, opts.rootRank, op, timeout=timeout))
 
-    def barrier(self, opts: Any = None) -> _Work:
+    @_raises_of_torch
+    def barrier(self, *args: Any, **named: Any) -> _Work:
+        opts = _options(*args, **named)
         return _Work([self.world.ibarrier(timeout=_seconds(opts, self._timeout))], [])
 
     def monitored_barrier(self, timeout: timedelta, wait_all_ranks: bool = False) -> None:
@@ -273,7 +345,11 @@ class HawserGroup(dist.ProcessGroup):
         for rank in range(1, self.size()):
             self.world.isend(note, rank, tag, priority="realtime", timeout=patience).wait()
 
-    def allgather(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
+    @_raises_of_torch
+    def allgather(self, outputs: Any, inputs: Any, *args: Any, **named: Any) -> _Work:
+        opts = _options(*args, **named)
+        if isinstance(inputs, torch.Tensor):
+            outputs, inputs = [outputs], [inputs]
         requests, spread = [], []
         for tensors, tensor in zip(outputs, inputs):
             _check_list("all_gather", tensors, self.size(), tensor)
@@ -290,6 +366,7 @@ class HawserGroup(dist.ProcessGroup):
         by_input = [[of_rank[i] for of_rank in outputs] for i in range(len(inputs))]
         return self.allgather(by_input, inputs, opts)
 
+    @_raises_of_torch
     def all_gather_single(self, output: Any, tensor: Any, opts: Any = None) -> _Work:
         _check_types("all_gather", [output, tensor])
         to, timeout = _Flat(output), _seconds(opts, self._timeout)
@@ -303,8 +380,10 @@ class HawserGroup(dist.ProcessGroup):
 
     allgather_into_tensor_coalesced = all_gather_single_coalesced
 
-    def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
-        works = []
+    def reduce_scatter(self, outputs: Any, inputs: Any, *args: Any, **named: Any) -> _Work:
+        opts, works = _options(*args, **named), []
+        if isinstance(outputs, torch.Tensor):
+            outputs, inputs = [outputs], [inputs]
         for output, tensors in zip(outputs, inputs):
             _check_list("reduce_scatter", tensors, self.size())
             whole = torch.cat([_Flat(tensor).data.reshape(-1) for tensor in tensors])
@@ -322,13 +401,18 @@ class HawserGroup(dist.ProcessGroup):
 
     reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
 
+    @_raises_of_torch
     def _reduce_scatter(self, output: Any, whole: torch.Tensor, counts: list[int], opts: Any) -> _Work:
-        to, op = _Flat(output), _op_of(opts.reduceOp if opts is not None else dist.ReduceOp.SUM)
+        to, op = _Flat(output), _op_of(opts.reduceOp if opts is not None else dist.ReduceOp.SUM, output.dtype)
         request = self.world.ireduce_scatterv(to.data.reshape(-1), whole, counts, op,
                                               timeout=_seconds(opts, self._timeout))
         return _Work([request], output, to.give_back)
 
-    def gather(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
+    @_raises_of_torch
+    def gather(self, outputs: Any, inputs: Any, *args: Any, **named: Any) -> _Work:
+        opts = _options(*args, **named)
+        if isinstance(inputs, torch.Tensor):
+            outputs, inputs = [outputs], [inputs]
         flat, timeout = _Flat(inputs[0]), _seconds(opts, self._timeout)
         is_root = opts.rootRank == self.rank()
         if is_root:
@@ -338,7 +422,11 @@ class HawserGroup(dist.ProcessGroup):
                                      timeout=timeout)
         return _Work([request], outputs, None if gathered is None else lambda: _copy_all(zip(outputs[0], gathered)))
 
-    def scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
+    @_raises_of_torch
+    def scatter(self, outputs: Any, inputs: Any, *args: Any, **named: Any) -> _Work:
+        opts = _options(*args, **named)
+        if isinstance(outputs, torch.Tensor):
+            outputs, inputs = [outputs], [inputs]
         to, timeout = _Flat(outputs[0]), _seconds(opts, self._timeout)
         if opts.rootRank == self.rank():
             _check_list("scatter", inputs[0], self.size(), outputs[0])
@@ -347,7 +435,9 @@ class HawserGroup(dist.ProcessGroup):
                                       timeout=timeout)
         return _Work([request], outputs, to.give_back)
 
-    def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
+    @_raises_of_torch
+    def alltoall(self, outputs: Any, inputs: Any, *args: Any, **named: Any) -> _Work:
+        opts = _options(*args, **named)
         for tensors in (outputs, inputs):
             _check_list("all_to_all", tensors, self.size())
         _check_types("all_to_all", [*outputs, *inputs])
@@ -363,8 +453,10 @@ class HawserGroup(dist.ProcessGroup):
 
         return _Work([request], outputs, spread)
 
+    @_raises_of_torch
     def all_to_all_single(self, output: Any, tensor: Any, output_splits: Any = None, input_splits: Any = None,
-                          opts: Any = None) -> _Work:
+                          *args: Any, **named: Any) -> _Work:
+        opts = _options(*args, **named)
         _check_types("all_to_all", [output, tensor])
         to, x = _Flat(output), _Flat(tensor)
         come, go = self._splits(to.data, output_splits), self._splits(x.data, input_splits)
@@ -386,10 +478,12 @@ class HawserGroup(dist.ProcessGroup):
 
     # ---- Messages.
 
+    @_raises_of_torch
     def send(self, tensors: Any, rank: int, tag: int = 0) -> _Work:
         return _Work([self.world.isend(_bytes(_Flat(tensors[0]).data), rank, tag, priority="realtime",
                                        timeout=self._timeout.total_seconds())], tensors)
 
+    @_raises_of_torch
     def recv(self, tensors: Any, rank: Optional[int], tag: int = 0) -> _Work:
         to = _Flat(tensors[0])
         request = self.world.irecv(_bytes(to.data), rank, tag, timeout=self._timeout.total_seconds())
@@ -404,6 +498,7 @@ class HawserGroup(dist.ProcessGroup):
         """Ends what is under way, on all ranks."""
         self.world.revoke()
 
+    @_raises_of_torch
     def shutdown(self) -> None:
         global _root
         if _root is self.world:
@@ -439,6 +534,7 @@ def _run_of(store: Any, rank: int) -> str:
     return str(store.get(key).decode())
 
 
+@_raises_of_torch
 def _create(options: Any, _backend_options: Any) -> HawserGroup:
     """
     Ranks of a group are numbers in torch's default group, of which torch lists none. So other groups are made from the

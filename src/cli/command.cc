@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+#include <system_error>
+
 #include "base/quantity.h"
 #include "cli/status_exit.h"
 
@@ -42,6 +45,17 @@ void on_run(Shell& shell, CLI::App* command, std::function<int()> body) {
 namespace {
 std::string wrong(const std::string& text, std::string_view form) { return fmt::format("'{}' is not {}", text, form); }
 }  // namespace
+
+CLI::Validator whole_number(std::uint64_t least) {
+  const auto check = [least](const std::string& text) -> std::string {
+    std::uint64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    const bool is_number = error == std::errc() && end == text.data() + text.size();
+    return is_number && number >= least ? std::string()
+                                        : wrong(text, fmt::format("a whole number from {} to {}", least, UINT64_MAX));
+  };
+  return {check, "", ""};
+}
 
 CLI::Option* add_size(CLI::App* command, const std::string& name, std::uint64_t& value,
                       const std::string& description) {

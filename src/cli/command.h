@@ -39,6 +39,8 @@ void tell_warnings(const LoadedConfig& config);
 /// Runs `body` when the command was given, without one of those below it, and keeps its exit code.
 void on_run(Shell& shell, CLI::App* command, std::function<int()> body);
 
+/// A check: a whole number that is written in digits, from `least` on, and no more than 64 bits hold.
+CLI::Validator whole_number(std::uint64_t least = 0);
 /// Options with units; what does not parse is a usage error that names the option.
 CLI::Option* add_size(CLI::App* command, const std::string& name, std::uint64_t& value, const std::string& description);
 CLI::Option* add_duration(CLI::App* command, const std::string& name, Duration& value, const std::string& description);

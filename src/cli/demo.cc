@@ -128,7 +128,9 @@ void add_load(CLI::App* command, DemoArguments& a) {
       ->check(CLI::Range(0, 1000))
       ->capture_default_str();
   add_size(command, "--memory", demo.memory, "KV cache on each side (default: at most 2 GiB, a fifth of what is free)");
-  command->add_option("--seed", demo.seed, "Of lengths, block tables and contents")->capture_default_str();
+  command->add_option("--seed", demo.seed, "Of lengths, block tables and contents")
+      ->check(whole_number())
+      ->capture_default_str();
   add_duration(command, "--timeout", demo.timeout,
                "For each pass, and each answer of the second process (default 60s)");
 }

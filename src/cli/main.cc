@@ -15,6 +15,7 @@
 #include "base/secret_text.h"
 #include "cli/command.h"
 #include "cli/json_out.h"
+#include "cli/output.h"
 #include "cli/status_exit.h"
 #include "cli/usage_error.h"
 #include "cli/wrap.h"
@@ -98,8 +99,13 @@ int run(int argc, char** argv) {
 }  // namespace hawser::cli
 
 int main(int argc, char** argv) {
+  hawser::cli::open_missing_streams();
   try {
-    return hawser::cli::run(argc, argv);
+    const int code = hawser::cli::run(argc, argv);
+    const hawser::Status written = hawser::cli::finish_output();
+    if (written.ok()) return code;
+    fmt::print(stderr, "hawser: {}\n", written.to_string());
+    return code == hawser::cli::kExitOk ? hawser::cli::exit_code(written) : code;
   } catch (const std::exception& error) {
     fmt::print(stderr, "hawser: {}\n", error.what());
     return hawser::cli::exit_code(hawser::Code::kFailed);

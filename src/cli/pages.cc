@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <system_error>
 
 #include "base/home.h"
+#include "base/shown.h"
 #include "base/status_page.h"
 #include "base/try.h"
 #include "cli/command.h"
@@ -11,6 +14,11 @@
 namespace hawser::cli {
 
 Result<std::vector<std::string>> page_folders(const std::string& config_file, const std::string& folder) {
+  std::error_code unseen;
+  if (!folder.empty() && !std::filesystem::is_directory(folder, unseen)) {
+    return Status(Code::kNotFound, "there is no folder '" + base::shown(folder) + "'")
+        .with_advice("leave --folder out for the folder that agents of this user use by default");
+  }
   if (!folder.empty()) return std::vector{folder};
   HAWSER_TRY_ASSIGN(const LoadedConfig config, configuration(config_file));
   const std::string& place = config.options.status_page;

@@ -128,9 +128,10 @@ void add_sim(Shell& shell) {
   CLI::App* command = add_command(shell, "sim", "Run agents in a simulated network under faults; a seed repeats a run",
                                   kSimExamples, a->common);
   command->add_option("--seed", a->seed, "What everything in the run follows from; of several, the first")
+      ->check(whole_number())
       ->capture_default_str();
   command->add_option("--count", a->count, "How many seeds, one after another")
-      ->check(CLI::PositiveNumber)
+      ->check(whole_number(1))
       ->capture_default_str();
   command
       ->add_option("--what", a->what,

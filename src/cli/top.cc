@@ -140,14 +140,14 @@ int run_top(const TopWanted& wanted) {
     pause(wanted.interval);
     if (interrupted()) break;
     Look now = look_now(wanted, *places);
+    if (wanted.once && !wanted.name.empty() && now.empty()) {
+      return fail("top", wanted.common.json,
+                  Status(Code::kNotFound, "no agent '" + wanted.name + "' of this user runs here")
+                      .with_advice("`hawser top --once` lists those that do; --dead shows those that died"));
+    }
     show(now, before, wanted);
     before = std::move(now);
   } while (!wanted.once);
-  if (wanted.once && !wanted.name.empty() && before.empty()) {
-    return fail("top", false,
-                Status(Code::kNotFound, "no agent '" + wanted.name + "' of this user runs here")
-                    .with_advice("`hawser top --once` lists those that do; --dead shows those that died"));
-  }
   return kExitOk;
 }
 

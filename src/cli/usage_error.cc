@@ -37,6 +37,13 @@ std::vector<std::string> command_names(const CLI::App& root) {
   return names;
 }
 
+/// Without those that people do not call.
+std::vector<std::string> shown_names(const CLI::App& root) {
+  std::vector<std::string> names = command_names(root);
+  std::erase_if(names, [&](const std::string& name) { return root.get_subcommand(name)->get_group().empty(); });
+  return names;
+}
+
 std::vector<std::string> option_names(const CLI::App& command) {
   std::vector<std::string> names;
   for (const CLI::Option* option : command.get_options()) {
@@ -57,6 +64,7 @@ std::string unknown_option(const CLI::App& command, const std::vector<std::strin
   for (const std::string& word : words) {
     if (word == "--") break;
     if (!word.starts_with('-') || word.size() < 2) continue;
+    if (word[1] >= '0' && word[1] <= '9') continue;  // A number, which the option before it refused.
     const std::string name = word.substr(0, word.find('='));
     const bool is_short = !name.starts_with("--");
     if (command.get_option_no_throw(is_short ? name.substr(0, 2) : name) == nullptr) return name;
@@ -105,7 +113,7 @@ UsageError explain_usage(const CLI::App& root, const std::vector<std::string>& a
   if (first == arguments.end()) {
     const std::string option = unknown_option(root, arguments);
     if (!option.empty()) return {"", fmt::format("there is no option '{}'. {}", base::shown(option), help_of(""))};
-    return {"", fmt::format("a command is needed: one of {}. {}", fmt::join(names, ", "), help_of(""))};
+    return {"", fmt::format("a command is needed: one of {}. {}", fmt::join(shown_names(root), ", "), help_of(""))};
   }
   if (std::ranges::find(names, *first) == names.end()) {
     const std::string near = meant(nearest(*first, names));

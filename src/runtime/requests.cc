@@ -1,5 +1,7 @@
 #include "runtime/requests.h"
 
+#include "runtime/calls.h"
+
 namespace hawser::runtime {
 
 void Requests::refuse(Operation& operation, const Status& why) {
@@ -11,6 +13,12 @@ void Requests::refuse(Operation& operation, const Status& why) {
 Request Requests::request(std::shared_ptr<Operation> operation, const Status& refused) const {
   if (!refused.ok()) refuse(*operation, refused);
   return site_.handle(std::move(operation));
+}
+
+Status Requests::in_lane(std::string_view what, const std::function<void(Instant now)>& call) const {
+  if (!runs_inline_for(site_.seat)) return agent::inner::under_lane(site_.seat->agent, what, call);
+  call(agent::inner::now(site_.seat->agent));
+  return {};
 }
 
 agent::inner::Need Requests::end_unbegun(Operation& operation, const Status& why) const {

@@ -45,6 +45,8 @@ class Requests {
     // By reference: no memory is allocated for the functions.
     return request(operation, agent::inner::begin_in_lane(site_.seat->agent, what, std::cref(begin), std::cref(later)));
   }
+  /// Runs `call` under the lane, where an inline handler of this rank is already.
+  Status in_lane(std::string_view what, const std::function<void(Instant now)>& call) const;
   /// Under the lane: a call that was refused. A thread may wait for it already, if it was left to the driver.
   agent::inner::Need end_unbegun(Operation& operation, const Status& why) const;
   Instant deadline(Duration timeout, Instant now) const { return now + patience(timeout); }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "runtime/calls.h"
 #include "runtime/message_operations.h"
 #include "runtime/rank_list.h"
 
@@ -98,14 +99,14 @@ std::optional<Received> UserMessages::probe(std::uint32_t from, std::optional<st
   for (;;) {
     const std::uint64_t seen = mailbox.kept_so_far();
     std::optional<Received> found;
-    const Status status = agent::inner::under_lane(agent, "probe", [&](Instant) {
+    const Status status = site_.requests->in_lane("probe", [&](Instant) {
       const Arrived* const arrived = mailbox.probe(pattern);
       if (arrived == nullptr) return;
       found = {.source = site_.roster->rank_of(arrived->from).value_or(kAnySource),
                .tag = arrived->envelope.tag,
                .bytes = arrived->envelope.bytes};
     });
-    if (found || !status.ok()) return found;
+    if (found || !status.ok() || runs_inline_for(site_.seat)) return found;
     if (!agent::inner::wait_until(
             agent, [&] { return mailbox.kept_so_far() != seen; }, until))
       return std::nullopt;

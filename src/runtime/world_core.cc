@@ -38,7 +38,7 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open_agent(const WorldOptions& opt
   }
   if (options.name.empty() || options.name.size() > 200) return invalid("its name is not 1 to 200 bytes long");
   HAWSER_TRY(check_topology(options.topology, size));
-  auto core = std::make_shared<WorldCore>();
+  std::shared_ptr<WorldCore> core = make();
   core->given_costs_ = hooks.told_costs;
   if (!options.cost_model.empty()) {
     HAWSER_TRY_ASSIGN(const CostFile file, read_cost_file(options.cost_model));
@@ -72,6 +72,17 @@ void WorldCore::open_requests() {
   requests_.open({.seat = seat_.get(), .patience = options_.timeout, .handle = [this](auto operation) {
                     return Request(shared_from_this(), std::move(operation));
                   }});
+}
+
+std::shared_ptr<WorldCore> WorldCore::make() {
+  return {new WorldCore, [](WorldCore* core) {
+            const std::shared_ptr<RankSeat> seat = core->seat_;
+            if (seat == nullptr || !runs_inline_for(seat.get())) {
+              delete core;
+            } else {
+              seat->run([core] { delete core; });  // Here it would wait for the lane, which this thread holds.
+            }
+          }};
 }
 
 WorldCore::~WorldCore() {
@@ -382,7 +393,7 @@ Result<std::shared_ptr<WorldCore>> WorldCore::group(std::span<const std::uint32_
 
 std::shared_ptr<WorldCore> WorldCore::offspring(std::span<const std::uint32_t> ranks, std::uint32_t own,
                                                 std::vector<Peer>& peers) const {
-  auto made = std::make_shared<WorldCore>();
+  std::shared_ptr<WorldCore> made = make();
   made->options_ = options_;
   made->succession_.set_policy(succession_.policy());
   made->seat_ = seat_;
@@ -477,7 +488,7 @@ Request WorldCore::call(std::uint32_t to, std::string_view name, std::span<const
 }
 
 void WorldCore::revoke(const Status& why) {
-  static_cast<void>(agent::inner::under_lane(seat_->agent, "revoke", [&](Instant now) {
+  static_cast<void>(requests_.in_lane("revoke", [&](Instant now) {
     failures_.revoke(why.ok() ? Status(Code::kCancelled, "the world was revoked") : why, true, now);
     seat_->mailbox->run_jobs(now);
   }));
@@ -486,13 +497,13 @@ void WorldCore::revoke(const Status& why) {
 std::vector<std::uint32_t> WorldCore::failed() const {
   std::vector<std::uint32_t> all;
   static_cast<void>(
-      agent::inner::under_lane(seat_->agent, "failed", [&](Instant) { all = failures_.fates().unusable(); }));
+      requests_.in_lane("failed", [&](Instant) { all = failures_.fates().unusable(); }));
   return all;
 }
 
 std::vector<std::uint32_t> WorldCore::acknowledge() {
   std::vector<std::uint32_t> all;
-  static_cast<void>(agent::inner::under_lane(seat_->agent, "acknowledge", [&](Instant) {
+  static_cast<void>(requests_.in_lane("acknowledge", [&](Instant) {
     all = failures_.fates().failed();
     failures_.acknowledge();
   }));
@@ -501,17 +512,19 @@ std::vector<std::uint32_t> WorldCore::acknowledge() {
 
 std::vector<std::uint32_t> WorldCore::failures(std::size_t known, Duration timeout) const {
   const auto news = [&] { return failures_.fates().failures_so_far() > known; };
-  static_cast<void>(agent::inner::wait_until(seat_->agent, news, agent::inner::now(seat_->agent) + timeout));
+  if (!runs_inline_for(seat_.get())) {
+    static_cast<void>(agent::inner::wait_until(seat_->agent, news, agent::inner::now(seat_->agent) + timeout));
+  }
   std::vector<std::uint32_t> all;
   static_cast<void>(
-      agent::inner::under_lane(seat_->agent, "failures", [&](Instant) { all = failures_.fates().failures(); }));
+      requests_.in_lane("failures", [&](Instant) { all = failures_.fates().failures(); }));
   all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(known, all.size())));
   return all;
 }
 
 std::uint64_t WorldCore::last_number() const {
   std::uint64_t number = 0;
-  static_cast<void>(agent::inner::under_lane(seat_->agent, "last_number",
+  static_cast<void>(requests_.in_lane("last_number",
                                              [&](Instant) { number = collectives_.book().last_number(); }));
   return number;
 }
@@ -558,7 +571,7 @@ bool WorldCore::wait(runtime::Operation& operation, Duration timeout) const {
 
 void WorldCore::cancel(runtime::Operation& operation) {
   const Status status(Code::kCancelled, "it was cancelled at rank " + std::to_string(rank()));
-  static_cast<void>(agent::inner::under_lane(seat_->agent, "cancel", [&](Instant now) {
+  static_cast<void>(requests_.in_lane("cancel", [&](Instant now) {
     if (operation.final.load(std::memory_order_relaxed)) return;
     if (operation.kind == OperationKind::kSeveral) {
       operation.listener->on_cancel(operation, status, now);

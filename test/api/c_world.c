@@ -276,6 +276,9 @@ static void test_groups(hawser_world world, uint32_t rank, uint32_t ranks) {
 
 static void test_agreement(hawser_world world, uint32_t rank, uint32_t ranks) {
   int agreed = 1;
+  hawser_world made;
+  CHECK(hawser_world_agree(world, 1, -1, &agreed) == HAWSER_INVALID);
+  CHECK(hawser_world_shrink(world, NULL, 0, INT64_MIN, &made) == HAWSER_INVALID);
   MUST(hawser_world_agree(world, rank != 1, PATIENCE, &agreed));
   CHECK(agreed == (ranks < 2));
   uint32_t list[RANKS];

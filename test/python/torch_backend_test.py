@@ -8,6 +8,7 @@ import signal
 import socket
 import tempfile
 import threading
+import time
 
 import pytest
 
@@ -236,6 +237,78 @@ def check_misuse(rank, size):
     assert x.item() == size
 
 
+def check_what_gloo_does_too(rank, size):
+    """Found by running one script on both backends."""
+    mine = torch.tensor([rank == 0, rank < 2, False])
+    for op, right in ((dist.ReduceOp.SUM, [True, True, False]), (dist.ReduceOp.MAX, [True, True, False]),
+                      (dist.ReduceOp.PRODUCT, [False, size == 2, False]), (dist.ReduceOp.MIN, [False, size == 2, False])):
+        x = mine.clone()
+        dist.all_reduce(x, op)
+        assert x.tolist() == right, op
+    x = mine.clone()
+    dist.reduce(x, 0, dist.ReduceOp.MAX)
+    assert rank != 0 or x.tolist() == [True, True, False]
+
+    def one():  # torch calls it contiguous, whatever its stride.
+        return torch.empty(9, dtype=torch.int64)[::3][:1].fill_(rank)
+
+    x = one()
+    dist.broadcast(x, 1)
+    assert x.item() == 1
+    gathered = [one() for _ in range(size)]
+    dist.all_gather(gathered, one())
+    assert [each.item() for each in gathered] == list(range(size))
+    x = torch.sparse_coo_tensor([[0, rank]], [1.0, 1.0], (size,))
+    dist.all_reduce(x)
+    assert x.to_dense().tolist() == [size + 1.0] + [1.0] * (size - 1)
+    x = torch.full((1,), float(rank)).expand(4) if rank == 0 else torch.ones(4)
+    dist.broadcast(x, 0)  # Nothing is written at the root.
+    assert x.tolist() == [0] * 4
+
+
+def check_plain_arguments(rank, size):
+    """A process group takes a tensor, a root, an operation and a timeout, too, where torch.distributed gives options."""
+    group, soon = dist.group.WORLD, datetime.timedelta(seconds=30)
+    x = torch.full((2,), float(rank))
+    group.broadcast(x, 1).wait()
+    assert x.tolist() == [1, 1]
+    group.allreduce(x, dist.ReduceOp.SUM, soon).wait()
+    assert x.tolist() == [size, size]
+    group.allreduce([x], dist.ReduceOp.MAX).wait()
+    group.reduce(x, root=0, op=dist.ReduceOp.MAX).wait()
+    out = [torch.zeros(2) for _ in range(size)]
+    group.allgather(out, torch.full((2,), float(rank)), timeout=soon).wait()
+    assert [each[0].item() for each in out] == list(range(size))
+    group.gather(out if rank == 0 else [], x, 0).wait()
+    assert rank != 0 or all(each[0].item() == size for each in out)
+    group.scatter(x, [torch.full((2,), float(r)) for r in range(size)] if rank == 0 else [], 0).wait()
+    assert x.tolist() == [rank, rank]
+    group.reduce_scatter(x, [torch.ones(2)] * size).wait()
+    assert x.tolist() == [size, size]
+    group.alltoall(out, [x] * size, soon).wait()
+    group.barrier(soon).wait()
+    group.barrier(timeout=soon).wait()
+
+
+def check_ends_of_works(rank, size):
+    """A work that is completed has its result, and says how it ended, whether or not anybody has waited for it."""
+    x = torch.zeros(6, 4)[:, ::2]
+    x += rank
+    work = dist.all_reduce(x, async_op=True)
+    until = time.monotonic() + 60
+    while not work.is_completed() and time.monotonic() < until:
+        time.sleep(0.001)
+    assert x.tolist() == [[size * (size - 1) / 2] * 2] * 6 and work.is_success() and work.exception() is None
+    late = dist.group.WORLD.recv([torch.zeros(1)], (rank + 1) % size, 77)
+    late._requests[0].cancel()
+    while not late.is_completed() and time.monotonic() < until:
+        time.sleep(0.001)
+    assert not late.is_success() and isinstance(late.exception(), dist.DistBackendError)
+    with pytest.raises(dist.DistBackendError, match="tag"):
+        dist.group.WORLD.send([torch.zeros(1)], (rank + 1) % size, -1)
+    dist.barrier()
+
+
 def trained(rank):
     """Sums of the parameters after some steps of data-parallel training."""
     torch.manual_seed(0)
@@ -267,6 +340,9 @@ def rank_of(rank, size, backend, path, results):
             check_futures_that_wait_for_what_is_behind_them(rank, size)
             check_checkpoints(rank, size)
             check_misuse(rank, size)
+            check_what_gloo_does_too(rank, size)
+            check_plain_arguments(rank, size)
+            check_ends_of_works(rank, size)
         sums = trained(rank)
         dist.destroy_process_group()
         results.put((rank, sums))
@@ -315,6 +391,17 @@ def enters_again(rank, port, results):
     results.put((rank, told))
 
 
+def waits_in_vain(rank, port, results):
+    """Rank 1 does not come; rank 2 only serves the store."""
+    from hawser import torch_backend
+    torch_backend.register()
+    store = dist.TCPStore("127.0.0.1", port, is_master=rank == 0, wait_for_workers=False)
+    if rank == 0:
+        with pytest.raises(dist.DistBackendError, match="did not come: 1"):
+            dist.init_process_group("hawser", store=store, rank=0, world_size=2, timeout=datetime.timedelta(seconds=4))
+    results.put((rank, "good"))
+
+
 def lives_beside_gloo(rank, port, results):
     """Groups on hawser, where the default group is not: their ranks are torch's."""
     from hawser import torch_backend
@@ -355,6 +442,10 @@ def run_three(what):
 def test_a_group_that_was_destroyed_is_made_again_in_the_same_store():
     told = run_three(enters_again)
     assert told == {rank: [111.0] * 4 for rank in range(3)}
+
+
+def test_ranks_that_do_not_come_are_an_error_of_torch():
+    run_three(waits_in_vain)
 
 
 def test_groups_beside_a_default_group_of_another_backend():

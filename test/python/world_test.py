@@ -387,6 +387,17 @@ def test_requests_are_awaited_and_dropped():
     assert (x == 2).all()
 
 
+def test_the_error_of_a_dropped_request_keeps_no_later_call_from_being_made(caplog):
+    """Raised by the next call, it would keep one rank out of a collective that the others begin."""
+    a, b = World.local(2)
+    a.irecv(numpy.empty(1), source=1, tag=7, timeout=0.05)  # Nobody sends that.
+    until = time.monotonic() + 60
+    while not caplog.records and time.monotonic() < until:
+        on_all([a, b], lambda world: world.barrier(timeout=30))
+    assert [record.name for record in caplog.records] == ["hawser"]
+    assert "request was dropped" in caplog.text and "did not come through by its deadline" in caplog.text
+
+
 @pytest.mark.parametrize("call", ["worlds[0].shutdown(60)", "worlds[0].split(0)",
                                   "World.open(2, 0, hawser.file_directory(folder), timeout=60)"])
 def test_ctrl_c_ends_what_waits_for_other_ranks(tmp_path, call):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the program `hawser` as a user would and checks its exit codes and its JSON.
 
-usage: cli_test.py PROGRAM usage|bench_coll|tune|ca|info|plugins|doctor|topo|demo|demo_progress|demo_failures|serve_ping|top|cp|bench|bench_failures|sim
+usage: cli_test.py PROGRAM usage|output|bench_coll|tune|ca|info|plugins|doctor|topo|demo|demo_progress|demo_failures|serve_ping|top|cp|bench|bench_failures|sim
 """
 
 import json
@@ -56,6 +56,31 @@ def test_usage():
     assert run("--version").stdout.startswith("hawser ")
     assert "KiB" in run("demo", "--memory", "lots", expect=2).stderr
     assert "ms" in run("serve", "--for", "soon", expect=2).stderr
+    assert "run-rank" not in run(expect=2).stderr  # `hawser run --hosts` alone calls it.
+    assert "Value -3 not in range" in run("collectives", "--ranks", "-3", expect=2).stderr
+    for wrong in ("-1", "18446744073709551616", "1e3", ""):
+        assert "a whole number from 0" in run("sim", "--seed", wrong, expect=2).stderr, wrong
+    assert "a whole number from 1" in run("sim", "--count", "0", expect=2).stderr
+
+
+def test_output():
+    """What cannot be written is an error, and what is printed goes into no file of the command's own."""
+    for call in (["info"], ["topo", "--json"], ["--help"], ["collectives", "--json"], ["top", "--once"]):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([PROGRAM, *call], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+        told = "could be written" in done.stderr or "cannot write" in done.stderr
+        assert done.returncode == 20 and told, (call, done)
+        closed = subprocess.run(["sh", "-c", 'exec "$0" "$@" <&- >&-', PROGRAM, *call], stderr=subprocess.PIPE, timeout=60)
+        assert closed.returncode == 0 and not closed.stderr, (call, closed)
+    server = subprocess.Popen(["sh", "-c", 'exec "$0" "$@" <&- >&-', PROGRAM, "serve", "--size", "1MiB", "--for", "60s"])
+    try:
+        held, deadline = pathlib.Path(f"/proc/{server.pid}/fd"), time.monotonic() + 30
+        while len(list(held.iterdir())) < 12 and time.monotonic() < deadline:
+            time.sleep(0.05)  # Until it has opened what it serves by.
+        assert [os.readlink(held / number) for number in ("0", "1")] == ["/dev/null"] * 2
+    finally:
+        server.kill()
+        server.wait()
 
 
 def test_collectives():
@@ -561,7 +586,10 @@ def test_top():
         assert one["process"] == servers[0].process.pid and one["state"] in ("up", "asleep"), one
         assert [agent["status"]["agent"] for agent in shown("two")] == ["two"]
         assert "two" in run("top", "--once", "two", env=env).stdout
-        run("top", "--once", "nobody", env=env, expect=12)
+        assert not run("top", "--once", "nobody", env=env, expect=12).stdout
+        assert run_json("top", "nobody", "--once", env=env, expect=12)["ok"] is False
+        for no_folder in (folder + "/none", "/etc/passwd"):
+            assert "no folder" in run("top", "--once", "--folder", no_folder, expect=12).stderr
         run("top", "--once", "--interval", "9ms", env=env, expect=11)
         # Stopped: its page can be read all the same, and says so.
         servers[0].process.send_signal(signal.SIGSTOP)

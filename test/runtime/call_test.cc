@@ -328,5 +328,71 @@ TEST(Calls, AnInlineHandlerMayCallNothingOfItsWorld) {
   EXPECT_TRUE(worlds[1].close(20s).ok());
 }
 
+// Nothing of these waits there.
+TEST(Calls, AnInlineHandlerMayLookAtItsWorldAndCancel) {
+  std::vector<World> worlds = World::local(2).value();
+  std::byte byte{};
+  Request receive = worlds[1].ireceive({&byte, 1}, 0, 7);
+  std::optional<Request> dropped = worlds[1].ireceive({&byte, 1}, 0, 8);
+  std::size_t ranks_failed = 7;
+  const auto handler = [&](const IncomingCall&) -> Result<CallAnswer> {
+    const World& world = worlds[1];
+    ranks_failed = world.failed().size() + worlds[1].acknowledge().size() + world.failures(0, 20s).size() +
+                   world.last_number() + (world.probe(0, 9, 20s) ? 1 : 0);
+    receive.cancel();
+    dropped.reset();
+    return CallAnswer{};
+  };
+  ASSERT_TRUE(worlds[1].register_handler("looks", handler, {.runs_inline = true}).ok());
+  EXPECT_TRUE(worlds[0].call(1, "looks", {}, {.timeout = 20s}));
+  EXPECT_EQ(ranks_failed, 0u);
+  EXPECT_EQ(receive.wait(20s).code(), Code::kCancelled);
+  ASSERT_TRUE(worlds[0].send({&byte, 1}, 1, 8).ok());  // Nobody takes it.
+  EXPECT_TRUE(worlds[1].probe(0, 8, 20s));
+}
+
+TEST(Calls, AnInlineHandlerMayRevokeItsWorld) {
+  std::vector<World> worlds = World::local(2).value();
+  const auto handler = [&](const IncomingCall&) -> Result<CallAnswer> {
+    worlds[1].revoke(Status(Code::kCancelled, "enough"));
+    return CallAnswer{};
+  };
+  ASSERT_TRUE(worlds[1].register_handler("revokes", handler, {.runs_inline = true}).ok());
+  Request barrier = worlds[0].ibarrier();
+  EXPECT_TRUE(worlds[0].call(1, "revokes", {}, {.timeout = 20s}));
+  const Status ended = barrier.wait(20s);
+  EXPECT_NE(ended.to_string().find("enough"), std::string::npos) << ended.to_string();
+}
+
+// It ends by another thread then, and its agent with it.
+TEST(Calls, AnInlineHandlerMayDropTheLastHandleOfItsWorld) {
+  for (const bool is_group : {false, true}) {
+    std::vector<World> worlds = World::local(2).value();
+    const std::vector<std::uint32_t> both = {0, 1};
+    std::vector<World> groups;
+    if (is_group) {
+      for (World& world : worlds) groups.push_back(world.group(both).value());
+    }
+    std::vector<World>& used = is_group ? groups : worlds;
+    auto last = std::make_shared<World>(std::move(used[1]));
+    std::atomic<bool> is_dropped{false};
+    const auto handler = [&last, &is_dropped](const IncomingCall&) -> Result<CallAnswer> {
+      last.reset();
+      is_dropped = true;
+      return CallAnswer{};
+    };
+    ASSERT_TRUE(last->register_handler("drops", handler, {.runs_inline = true}).ok());
+    (void)used[0].call(1, "drops", {}, {.timeout = 20s});
+    EXPECT_TRUE(is_dropped);
+    if (is_group) {
+      Request barrier = worlds[1].ibarrier();
+      EXPECT_TRUE(worlds[0].barrier({.timeout = 20s}).ok());
+      EXPECT_TRUE(barrier.wait(20s).ok());
+    } else {
+      EXPECT_EQ(used[0].barrier({.timeout = 20s}).code(), Code::kDisconnected);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace hawser

@@ -413,9 +413,19 @@ int hawser_world_revoke(hawser_world world) {
   });
 }
 
+namespace {
+
+/// Where 0 stands for the world's time, a time that is over must not become it: minutes would be waited.
+Status check_agreement_time(const char* call, std::int64_t timeout_ns) {
+  return timeout_ns < 0 ? invalid(call, "timeout_ns is negative") : Status();
+}
+
+}  // namespace
+
 int hawser_world_agree(hawser_world world, int flag, int64_t timeout_ns, int* agreed) {
   return run(__func__, [&](const char* call) -> Status {
     HAWSER_TRY(not_null(call, agreed, "agreed"));
+    HAWSER_TRY(check_agreement_time(call, timeout_ns));
     HAWSER_TRY_ASSIGN(const auto its, find<WorldObject>(call, world));
     HAWSER_TRY_ASSIGN(const bool all, its->world.agree(flag != 0, timeout_of(timeout_ns)));
     *agreed = all ? 1 : 0;
@@ -428,6 +438,7 @@ int hawser_world_shrink(hawser_world world, const uint32_t* without, size_t coun
   return run(__func__, [&](const char* call) -> Status {
     HAWSER_TRY(not_null(call, out, "out"));
     HAWSER_TRY(not_null(call, without, count, "without"));
+    HAWSER_TRY(check_agreement_time(call, timeout_ns));
     HAWSER_TRY_ASSIGN(const auto its, find<WorldObject>(call, world));
     HAWSER_TRY_ASSIGN(World made, its->world.shrink({without, count}, timeout_of(timeout_ns)));
     return give_world(call, std::move(made), out);

@@ -38,18 +38,22 @@ struct WorldState {
       return 0;
     });
   }
-  /// An operation under way that nobody holds any more keeps its arrays. Its error comes at the next call.
+  /// An operation under way that nobody holds any more keeps its arrays. Its error goes to the log: raised by the next
+  /// call, it would keep this rank out of a collective that the others begin.
   void look_after() {
-    Status first;
+    std::vector<Status> failed;
     for (auto at = left.begin(); at != left.end();) {
       if (!at->request.done()) {
         ++at;
         continue;
       }
-      if (first.ok()) first = at->request.status();
+      if (Status status = at->request.status(); !status.ok()) failed.push_back(std::move(status));
       at = left.erase(at);
     }
-    check(first);
+    for (const Status& status : failed) {
+      const nb::object log = nb::module_::import_("logging").attr("getLogger")("hawser");
+      log.attr("warning")("an operation of a world, whose request was dropped, failed: %s", status.to_string());
+    }
   }
 
   World world;
@@ -846,7 +850,7 @@ void bind_collectives(nb::class_<WorldHandle>& world) {
 void bind_worlds(nb::module_& module) {
   nb::class_<RequestHandle>(module, "Request", nb::is_weak_referenceable(),
                             "One operation of a world under way. Dropped, it goes on, and keeps its arrays; its error "
-                            "comes at the world's next call.")
+                            "goes to the log `hawser`.")
       .def(
           "done", [](const RequestHandle& self) { return self.flight.request.done(); }, "Over? Only looks.")
       .def("_wait", &wait, nb::arg("timeout") = nb::none())

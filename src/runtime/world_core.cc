@@ -390,6 +390,7 @@ Result<std::shared_ptr<WorldCore>> WorldCore::child(std::span<const std::uint32_
   HAWSER_TRY(agent::inner::under_lane(seat_->agent, "group",
                                       [&](Instant) { child = lineage_.group(nonce_, options_.name, ranks); }));
   made->options_.name = child.name;
+  made->id_ = child.nonce;
   if (recovery_.policy() == RecoveryPolicy::kAutomatic) made->recovery_.set_policy(RecoveryPolicy::kManual);
   HAWSER_TRY(made->begin_world(std::move(peers), child.nonce));
   HAWSER_TRY(agent::inner::under_lane(seat_->agent, "group", [&](Instant now) {
@@ -746,6 +747,7 @@ Result<std::shared_ptr<WorldCore>> WorldCore::make_shrunk(const AgreementValue& 
   const auto own = static_cast<std::uint32_t>(std::ranges::find(ranks, rank_) - ranks.begin());
   std::vector<Peer> peers;
   std::shared_ptr<WorldCore> made = offspring(ranks, own, peers);
+  made->id_ = id_;
   made->epoch_ = epoch_ + 1;
   made->old_ranks_ = ranks;
   made->last_good_before_ = decision.last_good;

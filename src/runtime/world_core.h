@@ -93,6 +93,8 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   /// `without`: taken for failed.
   Request begin_shrink(std::span<const std::uint32_t> without, Duration timeout);
   Result<std::shared_ptr<WorldCore>> shrunk(runtime::Operation* operation);
+  /// 0: of the world that was opened.
+  std::uint64_t id() const { return id_; }
   std::uint64_t epoch() const { return epoch_; }
   std::uint32_t old_rank(std::uint32_t rank) const { return old_ranks_.empty() ? rank : old_ranks_[rank]; }
   std::uint64_t last_good() const { return last_good_before_; }
@@ -224,6 +226,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   std::unordered_set<const void*> members_;  ///< Their sources,
   std::unordered_map<const void*, std::uint32_t> rank_by_source_;
   std::uint64_t nonce_ = 0;
+  std::uint64_t id_ = 0;                  ///< Of a group its nonce. Shrinking keeps it.
   std::uint64_t epoch_ = 0;               ///< How often it was shrunk.
   std::vector<std::uint32_t> old_ranks_;  ///< By rank: in the world that was shrunk to this one. Empty: none was.
   std::once_flag has_board_;

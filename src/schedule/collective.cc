@@ -333,6 +333,19 @@ double cost_between(const Hosts& hosts, std::uint64_t count, std::uint32_t ranks
 /// The most of `count` that a rank of a host has, where its lanes share that.
 std::uint64_t slice_of(const Hosts& hosts, std::uint64_t count) { return (count + hosts.lanes() - 1) / hosts.lanes(); }
 
+/// What ports do in an all_to_all: the one that has most hosts to serve, at the host that has most to send.
+double cost_of_ports(const Hosts& hosts, const Call& call, const CostModel& model) {
+  const std::uint32_t others = hosts.hosts() - 1;
+  std::uint64_t messages = 0, blocks = 0;
+  for (std::uint32_t host = 0; host < hosts.hosts(); ++host) {
+    const std::uint64_t ranks = hosts.ranks_of(host).size();
+    messages = std::max(messages, (others + ranks - 1) / ranks);
+    blocks = std::max(blocks, ranks * (call.size - ranks));
+  }
+  const std::uint64_t bytes = blocks * call.counts[0] * call.element_bytes;
+  return static_cast<double>(messages) * model.far_message_ns + static_cast<double>(bytes) * model.far_byte_ns;
+}
+
 /// Of the copies among the steps.
 double cost_of_copies(const Schedule& schedule, std::uint64_t element_bytes, const CostModel& model) {
   double ns = 0;
@@ -373,6 +386,7 @@ double cost_of_phases(const Call& call, Algorithm algorithm, const CostModel& mo
   for (const Schedule* schedule : {&phases.between, &phases.last}) {
     ns += cost_of_copies(*schedule, call.element_bytes, model);
   }
+  if (call.operation == Operation::kAllToAll) return ns + cost_of_ports(hosts, call, model);
   const bool has_lanes =
       algorithm == Algorithm::kStagedInHosts && call.operation == Operation::kAllReduce && is_sliced(hosts, call.count);
   if (has_lanes) return ns + cost_between(hosts, slice_of(hosts, call.count), hosts.lanes(), call, model);
@@ -590,6 +604,10 @@ class Costs {
   const CostModel one_level_;
 };
 
+bool knows_all_counts(const Call& call) {
+  return call.operation != Operation::kAllToAll || (call.is_even && !call.hosts.empty());
+}
+
 /// No rank knows the others' counts, and all choose alike: so by what the call costs without elements.
 Algorithm cheapest_exchange(const Call& call, const CostModel& model) {
   Call empty = call;
@@ -634,7 +652,7 @@ std::vector<Choice> choices(const Call& call, const CostModel& model) {
   const Few right = right_ones(call);
   for (const Algorithm algorithm : right.all()) all.push_back({algorithm, costs.of(algorithm)});
   std::ranges::stable_sort(all, {}, &Choice::cost_ns);
-  if (call.operation == Operation::kAllToAll) {
+  if (!knows_all_counts(call)) {
     const Algorithm best = cheapest(call, model);
     std::stable_partition(all.begin(), all.end(), [&](const Choice& choice) { return choice.algorithm == best; });
   }
@@ -642,7 +660,7 @@ std::vector<Choice> choices(const Call& call, const CostModel& model) {
 }
 
 Algorithm cheapest(const Call& call, const CostModel& model) {
-  if (call.operation == Operation::kAllToAll) return cheapest_exchange(call, model);
+  if (!knows_all_counts(call)) return cheapest_exchange(call, model);
   const Costs costs(call, model);
   std::optional<Choice> best;
   const Few right = right_ones(call);

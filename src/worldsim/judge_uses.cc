@@ -1,6 +1,5 @@
 #include "worldsim/judge_uses.h"
 
-
 #include <fmt/format.h>
 
 #include "wire/runtime.h"

@@ -41,6 +41,7 @@ inline constexpr PlantedBug kPlantedBugs[] = {
     {Planted::kScanShort, "scan_short", sim::Mode::kStream, {"other bytes"}},
     {Planted::kScanTakesOwn, "scan_takes_own", sim::Mode::kMapped, {"other bytes"}},
     {Planted::kHostsBeforeMissed, "hosts_before_missed", sim::Mode::kMapped, {"other bytes"}},
+    {Planted::kAggregateMixed, "aggregate_mixed", sim::Mode::kMapped, {"other bytes"}},
     {Planted::kHostAlone, "host_alone", sim::Mode::kMapped, {"other bytes", "nothing about it is invalid"}},
     {Planted::kHostsOwnWay,
      "hosts_own_way",

@@ -16,8 +16,8 @@ HAWSER_NAMESPACE_BEGIN
 
 /// A combination of two elements that the caller defines. All ranks give one of the same name, with the same values.
 struct Reducer {
-  /// out[i] = first[i] op second[i]. `first` comes of lower ranks than `second`, unless `commutes`. `out` may be either.
-  /// The places may have any alignment. It must be associative. It is called under the rank's lock, by any
+  /// out[i] = first[i] op second[i]. `first` comes of lower ranks than `second`, unless `commutes`. `out` may be one
+  /// of them. The places may have any alignment. It must be associative. It is called under the rank's lock, by any
   /// thread that makes its progress: it must neither block, nor throw, nor call the world.
   std::function<void(void* out, const void* first, const void* second, std::size_t count)> combine = {};
   /// So ranks with different ones are found out.

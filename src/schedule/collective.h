@@ -22,7 +22,7 @@ inline constexpr std::uint64_t kBoardBytesInHostsMax = 4 * 1024;
 /// The same of all blocks together.
 inline constexpr std::uint64_t kBlocksInHostsMax = kBoardBytesMax;
 /// All that a rank has for the others in an all_to_all by ports (host_phases.h), at most. Larger blocks go directly.
-inline constexpr std::uint64_t kPortBytesMax = 1 << 20;
+inline constexpr std::uint64_t kPortBytesMax = 64 * 1024;
 inline constexpr std::uint32_t kBoardRanksMax = 64;  ///< Each reads the board of each.
 
 enum class Operation : std::uint8_t {

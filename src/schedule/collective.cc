@@ -336,7 +336,7 @@ double cost_between(const Hosts& hosts, std::uint64_t count, std::uint32_t ranks
 /// The most of `count` that a rank of a host has, where its lanes share that.
 std::uint64_t slice_of(const Hosts& hosts, std::uint64_t count) { return (count + hosts.lanes() - 1) / hosts.lanes(); }
 
-/// So many messages to other hosts, a few of which are on their way at once (direct.h). Each takes its sender some time.
+/// So many messages to other hosts, a few of which are on their way at once (direct.h). Each takes its sender a while.
 double cost_of_overlapping(std::uint64_t messages, const CostModel& model) {
   const std::uint64_t rounds = (messages + kPeersAtOnce - 1) / kPeersAtOnce;
   return static_cast<double>(rounds) * model.far_message_ns + static_cast<double>(messages) * model.message_ns;

@@ -74,9 +74,7 @@ struct Bench {
     const std::size_t count = bytes / sizeof(float);
     const auto ranks = static_cast<std::size_t>(size());
     Floats in(world, count, is_mapped), out(world, count * ranks, is_mapped);
-    const std::size_t out_count = operation == kAllGather       ? count * ranks
-                                  : operation == kReduceScatter ? count / ranks
-                                                                : count;
+    const std::size_t out_count = out_count_of(operation, count, rank(), size());
     const int repetitions = repetitions_of(bytes, scale), warm = 1 + repetitions / 10;
     std::vector<std::vector<double>> seconds(algorithms.size());
     std::int64_t wrong = 0;
@@ -120,9 +118,17 @@ struct Bench {
       case kReduceScatter:
         return check(world.reduce_scatter(in.data(), out.data(), share, DataType::kFloat32, ReduceOp::kSum,
                                           {.algorithm = algorithm}));
+      case kGather:
+        return check(world.gather(in.data(), out.data(), whole, DataType::kFloat32, 0, {.algorithm = algorithm}));
+      case kScatter:
+        return check(world.scatter(in.data(), out.data(), share, DataType::kFloat32, 0, {.algorithm = algorithm}));
+      case kScan:
+      case kExclusiveScan:
+        return check(world.scan(in.data(), out.data(), count, DataType::kFloat32, ReduceOp::kSum,
+                                operation == kExclusiveScan, {.algorithm = algorithm}));
       case kAllToAll:
         return check(
-            world.all_to_all(in.data(), out.data(), share, share, DataType::kFloat32, {.algorithm = algorithm}));
+            world.all_to_all(in.data(), out.data(), count / ranks, DataType::kFloat32, {.algorithm = algorithm}));
       default: {
         const auto bytes = std::as_writable_bytes(std::span(in.data(), in.size()));
         if (rank() == 0) {

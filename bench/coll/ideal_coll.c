@@ -141,7 +141,7 @@ int main(int argc, char** argv) {
   }
   long wrong = 0;
   for (int operation = 0; operation < kOperations; ++operation) {
-    if (operation == kPingPong || !has(argv[3], kNames[operation])) continue;
+    if (operation >= kPingPong || !has(argv[3], kNames[operation])) continue;
     for (const char* at = operation == kBarrier ? "0" : argv[4]; at != NULL && *at != '\0';
          at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
       wrong += run(operation, (size_t)atol(at), scale, slowest);

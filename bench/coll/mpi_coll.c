@@ -23,6 +23,18 @@ static void once(int operation, float* in, float* out, int count) {
     case kReduceScatter:
       MPI_Reduce_scatter_block(in, out, count / size, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
       break;
+    case kGather:
+      MPI_Gather(in, count, MPI_FLOAT, out, count, MPI_FLOAT, 0, MPI_COMM_WORLD);
+      break;
+    case kScatter:
+      MPI_Scatter(in, count / size, MPI_FLOAT, out, count / size, MPI_FLOAT, 0, MPI_COMM_WORLD);
+      break;
+    case kScan:
+      MPI_Scan(in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+      break;
+    case kExclusiveScan:
+      MPI_Exscan(in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+      break;
     case kAllToAll:
       MPI_Alltoall(in, count / size, MPI_FLOAT, out, count / size, MPI_FLOAT, MPI_COMM_WORLD);
       break;
@@ -40,9 +52,7 @@ static void once(int operation, float* in, float* out, int count) {
 static void run(const char* who, double scale, int operation, size_t bytes) {
   const size_t count = bytes / sizeof(float);
   float *in = calloc(count + 1, sizeof(float)), *out = calloc(count * (size_t)size + 1, sizeof(float));
-  const size_t out_count = operation == kAllGather       ? count * (size_t)size
-                           : operation == kReduceScatter ? count / (size_t)size
-                                                         : count;
+  const size_t out_count = out_count_of(operation, count, rank, size);
   const int repetitions = repetitions_of(bytes, scale), warm = 1 + repetitions / 10;
   double* seconds = calloc((size_t)repetitions, sizeof(double));
   long wrong = 0, all_wrong = 0;

@@ -10,9 +10,23 @@
 #include <string.h>
 #include <time.h>
 
-enum { kBarrier, kAllReduce, kBroadcast, kAllGather, kReduceScatter, kAllToAll, kPingPong, kOperations };
-static const char* const kNames[kOperations] = {"barrier",        "all_reduce", "broadcast", "all_gather",
-                                                "reduce_scatter", "all_to_all", "pingpong"};
+enum {
+  kBarrier,
+  kAllReduce,
+  kBroadcast,
+  kAllGather,
+  kReduceScatter,
+  kAllToAll,
+  kPingPong,
+  kGather,
+  kScatter,
+  kScan,
+  kExclusiveScan,
+  kOperations
+};
+static const char* const kNames[kOperations] = {"barrier",        "all_reduce", "broadcast",     "all_gather",
+                                                "reduce_scatter", "all_to_all", "pingpong",      "gather",
+                                                "scatter",        "scan",       "exclusive_scan"};
 
 static inline double seconds_now(void) {
   struct timespec at;
@@ -46,10 +60,19 @@ static inline void tell_row(const char* who, int operation, size_t bytes, double
   fflush(stdout);
 }
 
+/* Elements of the rank's output. The root is rank 0. */
+static inline size_t out_count_of(int operation, size_t count, int rank, int size) {
+  if (operation == kAllGather) return count * (size_t)size;
+  if (operation == kGather) return rank == 0 ? count * (size_t)size : 0;
+  if (operation == kReduceScatter || operation == kScatter) return count / (size_t)size;
+  return count;
+}
+
 /* How many elements of the output are not what they should be. */
 static inline long count_wrong(int operation, const float* out, size_t count, int rank, int size, int repetition) {
   long wrong = 0;
-  if (operation == kPingPong && rank > 1) return 0; /* It takes no part. */
+  if (operation == kPingPong && rank > 1) return 0;       /* It takes no part. */
+  if (operation == kExclusiveScan && rank == 0) return 0; /* MPI leaves it as it was. */
   for (size_t i = 0; i < count; ++i) {
     float right = 0;
     const size_t each = count / (size_t)size; /* Of what is shared out. */
@@ -57,7 +80,12 @@ static inline long count_wrong(int operation, const float* out, size_t count, in
       for (int r = 0; r < size; ++r) right += float_at(i, r, repetition);
     } else if (operation == kBroadcast || operation == kPingPong) {
       right = float_at(i, 0, repetition);
-    } else if (operation == kAllGather) {
+    } else if (operation == kScan || operation == kExclusiveScan) {
+      const int end = operation == kScan ? rank + 1 : rank;
+      for (int r = 0; r < end; ++r) right += float_at(i, r, repetition);
+    } else if (operation == kScatter) {
+      right = float_at((size_t)rank * count + i, 0, repetition);
+    } else if (operation == kAllGather || operation == kGather) {
       right = float_at(i % each, (int)(i / each), repetition);
     } else if (operation == kReduceScatter) {
       for (int r = 0; r < size; ++r) right += float_at((size_t)rank * count + i, r, repetition);

@@ -67,6 +67,7 @@ typedef struct hawser_world_info {
   uint64_t last_good, last_number;    /* World::last_good and last_number. */
   uint32_t host, local_rank;          /* This rank's: World::host and local_rank. Since HAWSER_C_ABI 8. */
   uint32_t local_size, reserved;
+  uint64_t id; /* World::id: 0 of the world that was opened. Since HAWSER_C_ABI 14. */
 } hawser_world_info;
 
 typedef struct hawser_received {
@@ -80,12 +81,26 @@ typedef struct hawser_part {
   size_t size;
 } hawser_part;
 
+/* A combination of two elements that the caller defines: Reducer in hawser/collective.h says what it must do.
+   Since HAWSER_C_ABI 14. */
+#define HAWSER_REDUCER_COMMUTES 1u /* The order of ranks does not matter. */
+
+typedef struct hawser_reducer {
+  uint32_t size, flags; /* HAWSER_REDUCER_*. */
+  /* out[i] = first[i] op second[i]. */
+  void (*combine)(void* context, void* out, const void* first, const void* second, size_t count);
+  void* context;          /* Lives until the operation has ended. */
+  const char* name;       /* The same on all ranks. Null: "". */
+  uint64_t element_bytes; /* 0: those of the type. */
+} hawser_reducer;
+
 typedef struct hawser_operation_options {
   uint32_t size;
   uint32_t flag;      /* A receive: refuses a shorter message (exact). A reduction: gives equal bits in each run. */
   int64_t timeout_ns; /* 0: the world's. */
-  hawser_compressor compressor; /* Of an all_reduce: packs its elements. 0: none. */
-  uint32_t priority, reserved;  /* Of a send: HAWSER_PRIORITY_*; default: bulk. Since HAWSER_C_ABI 13. */
+  hawser_compressor compressor;  /* Of an all_reduce: packs its elements. 0: none. */
+  uint32_t priority, reserved;   /* Of a send: HAWSER_PRIORITY_*; default: bulk. Since HAWSER_C_ABI 13. */
+  const hawser_reducer* reducer; /* Of what combines: in the place of its `op`. Null: none. Since HAWSER_C_ABI 14. */
 } hawser_operation_options;
 
 /* See hawser/compress.h. */

@@ -70,8 +70,8 @@ HAWSER_API std::string config_reference();
 struct LaunchedRank {
   std::uint32_t rank = 0, size = 0;
   std::uint32_t local_rank = 0;  ///< Among those of this host; 0 where nobody tells.
-  std::string launcher = {};     ///< The launcher: "hawser run", "Open MPI", "MPICH", "torchrun", "Slurm".
-  std::string run = {};          ///< Tells one run from another; may be empty.
+  std::string launcher = {};  ///< The launcher: "hawser run", "Open MPI", "MPICH", "torchrun", "Slurm", "Kubernetes".
+  std::string run = {};       ///< Tells one run from another; may be empty.
 };
 
 /// As the environment says that `hawser run`, mpirun, torchrun or srun set. Errors: kNotFound (none of them did),

@@ -268,6 +268,10 @@ class HAWSER_API World {
   /// `out_counts[r]` elements of `in` go to rank r, `in_counts[r]` come from it.
   Request iall_to_all(const void* in, void* out, std::span<const std::uint64_t> out_counts,
                       std::span<const std::uint64_t> in_counts, DataType type, const CollectiveOptions& options = {});
+  /// The same where all ranks have `count` elements for each other one. All ranks call this one, or all call the other.
+  /// On several hosts small blocks of the ranks of a host go together.
+  Request iall_to_all(const void* in, void* out, std::uint64_t count, DataType type,
+                      const CollectiveOptions& options = {});
   /// Combines the ranks up to this one. An exclusive scan leaves this rank out, and its rank 0 keeps the input. `in`
   /// may be `out`.
   Request iscan(const void* in, void* out, std::size_t count, DataType type, ReduceOp op, bool exclusive = false,
@@ -292,6 +296,8 @@ class HAWSER_API World {
                  const CollectiveOptions& options = {});
   Status all_to_all(const void* in, void* out, std::span<const std::uint64_t> out_counts,
                     std::span<const std::uint64_t> in_counts, DataType type, const CollectiveOptions& options = {});
+  Status all_to_all(const void* in, void* out, std::uint64_t count, DataType type,
+                    const CollectiveOptions& options = {});
   Status scan(const void* in, void* out, std::size_t count, DataType type, ReduceOp op, bool exclusive = false,
               const CollectiveOptions& options = {});
 
@@ -338,6 +344,9 @@ class HAWSER_API World {
   std::vector<std::uint32_t> failures(std::size_t known, Duration timeout) const;
   /// Receives from any source work again, until another rank fails. Returns the ranks that had failed.
   std::vector<std::uint32_t> acknowledge();
+  /// Of the world that was opened 0, of a group a number that no other group of its world has. The same on all ranks. A
+  /// world that was shrunk keeps it: id and epoch name a world.
+  std::uint64_t id() const;
   /// How often the world was shrunk.
   std::uint64_t epoch() const;
   /// The rank's number in the world that `shrink` made this one of. A world of another origin: the same number.

@@ -449,6 +449,10 @@ class World:
         """Ranks that failed."""
 
     @property
+    def id(self) -> int:
+        """0 of the world that was opened; of a group a number of its own. Shrinking keeps it."""
+
+    @property
     def epoch(self) -> int:
         """How often it was shrunk."""
 

@@ -116,6 +116,10 @@ enum class Planted : std::uint8_t {
   kExchangeOwnWay,     ///< A rank whose own blocks came with its counts takes an all_to_all for over.
   kBoardAsksOnce,      ///< A rank that was woken for its boards, and has to sleep again, does not ask for a bell again.
   kBoardDigestUnread,  ///< What a rank wrote on its board is taken for the same collective without a look.
+  kScanShort,          ///< A scan takes in what the rank before this one had, and nobody else's.
+  kScanTakesOwn,       ///< An exclusive scan on boards takes in the rank's own elements.
+  kHostsBeforeMissed,  ///< A scan on two levels takes in this host alone.
+  kAggregateMixed,     ///< A rank that sends for its host puts blocks in the order of targets, not of sources.
   kHostAlone,          ///< A leader tells its host what comes out there, and asks no other host.
   kHostsOwnWay,        ///< A host without boards sends between hosts what is cheapest, not what hosts with boards send.
   kOwnCosts,           ///< A rank chooses algorithms by the cost model that it was given, not by that of all.

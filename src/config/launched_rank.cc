@@ -19,12 +19,14 @@ struct Launcher {
 };
 
 /// Those that others may set beside their own come last: torchrun and Slurm start launchers, too.
-constexpr std::array<Launcher, 5> kLaunchers = {{
+constexpr std::array<Launcher, 6> kLaunchers = {{
     {"hawser run", "HAWSER_WORLD_RANK", "HAWSER_WORLD_SIZE", "HAWSER_WORLD_LOCAL_RANK", "HAWSER_WORLD_NAME", ""},
     {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "PMIX_NAMESPACE", ""},
     {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "PMI_KVS", ""},
     {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"},
     {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_JOB_ID", "SLURM_STEP_ID"},
+    // Kubernetes tells each pod of an indexed job its number, but not how many there are.
+    {"Kubernetes", "JOB_COMPLETION_INDEX", "HAWSER_WORLD_SIZE", "", "HAWSER_WORLD_NAME", ""},
 }};
 
 std::string_view text_of(const ConfigSources::Texts& environment, std::string_view variable) {
@@ -87,7 +89,9 @@ HAWSER_NAMESPACE_BEGIN
 
 Result<LaunchedRank> launched_rank(const ConfigSources& sources) {
   for (const config::Launcher& launcher : config::kLaunchers) {
-    const bool is_set = !config::text_of(sources.environment, launcher.rank).empty();
+    const auto has = [&](std::string_view variable) { return !config::text_of(sources.environment, variable).empty(); };
+    const bool is_pod = launcher.name == "Kubernetes";  // It may be one for another reason.
+    const bool is_set = has(launcher.rank) && (!is_pod || has(launcher.size));
     if (is_set) return config::read(sources.environment, launcher);
   }
   return Status(Code::kNotFound, "no launcher has told this process its rank")

@@ -52,6 +52,22 @@ TEST(LaunchedRank, TheNearestLauncherCounts) {
   EXPECT_EQ(rank->local_rank, 0U);
 }
 
+TEST(LaunchedRank, APodOfAnIndexedJobIsToldTheSize) {
+  ConfigSources::Texts pod = {{"JOB_COMPLETION_INDEX", "2"}};
+  EXPECT_EQ(launched_rank({.environment = pod}).error().code(), Code::kNotFound) << "it may be a job of something else";
+  pod["HAWSER_WORLD_SIZE"] = "4";
+  const Result<LaunchedRank> rank = launched_rank({.environment = pod});
+  ASSERT_TRUE(rank.has_value()) << rank.error().to_string();
+  EXPECT_EQ(rank->launcher, "Kubernetes");
+  EXPECT_EQ(rank->rank, 2U);
+  EXPECT_EQ(rank->size, 4U);
+  pod["RANK"] = "1";
+  pod["WORLD_SIZE"] = "2";
+  EXPECT_EQ(launched_rank({.environment = pod})->launcher, "torchrun") << "it runs in the pod";
+  pod = {{"JOB_COMPLETION_INDEX", "4"}, {"HAWSER_WORLD_SIZE", "4"}};
+  EXPECT_EQ(launched_rank({.environment = pod}).error().code(), Code::kInvalid);
+}
+
 TEST(LaunchedRank, WhatIsWrongIsNamed) {
   EXPECT_EQ(launched_rank({}).error().code(), Code::kNotFound);
   const auto error = [](ConfigSources::Texts environment) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/copy.h"
+#include "base/planted.h"
 
 namespace hawser::runtime {
 
@@ -69,6 +70,7 @@ void BoardCall::combine_first(std::uint32_t end) {
 
 void BoardCall::take_result() {
   const std::span<const std::span<const std::byte>> all = written_.written();
+  const bool takes_own = base::planted(base::Planted::kScanTakesOwn);
   switch (call_.operation) {
     case schedule::Operation::kBroadcast:
       if (call_.rank != call_.root && call_.count > 0) {
@@ -99,7 +101,7 @@ void BoardCall::take_result() {
       if (call_.count > 0) combine_first(call_.rank + 1);
       break;
     case schedule::Operation::kExclusiveScan:  // The first one keeps what it has.
-      if (call_.count > 0) combine_first(std::max(call_.rank, 1U));
+      if (call_.count > 0) combine_first(std::max(call_.rank, 1U) + (takes_own && call_.rank > 0 ? 1 : 0));
       break;
     case schedule::Operation::kGather:
       if (call_.rank == call_.root) take_blocks(buffers_.input);

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <vector>
 
+#include "reduce/reduce.h"
 #include "runtime/digest.h"
 
 namespace hawser::runtime {
@@ -15,6 +16,13 @@ std::uint64_t sum_of(const std::vector<std::uint64_t>& counts) {
 
 }  // namespace
 
+std::function<void(void* out, const void* first, const void* second, std::size_t count)> combine_of(
+    const CollectiveCall& call) {
+  if (call.combine) return call.combine;
+  if (call.op) return reduce::combine_for(call.type, *call.op);
+  return {};
+}
+
 std::uint64_t digest_of(const CollectiveCall& call, schedule::Algorithm algorithm) {
   Digest digest;
   digest.add(static_cast<std::uint64_t>(call.call.operation));
@@ -25,7 +33,8 @@ std::uint64_t digest_of(const CollectiveCall& call, schedule::Algorithm algorith
   digest.add(call.call.count);
   digest.add(call.call.reproducible ? 1 : 0);
   digest.add(call.how);
-  const bool is_each_its_own = call.call.operation == schedule::Operation::kAllToAll;
+  digest.add(call.call.is_even ? 1 : 0);
+  const bool is_each_its_own = call.call.operation == schedule::Operation::kAllToAll && !call.call.is_even;
   for (const std::uint64_t count : call.call.counts) digest.add(is_each_its_own ? 0 : count);
   return digest.value();
 }

@@ -6,6 +6,7 @@
 // Thread rule: values and pure functions.
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include <hawser/datatype.h>
@@ -21,10 +22,15 @@ struct CollectiveCall {
   void* output = nullptr;
   DataType type = DataType::kUInt8;
   std::optional<ReduceOp> op;  ///< Of those that combine.
+  /// The caller's own, in the place of `op`.
+  std::function<void(void* out, const void* first, const void* second, std::size_t count)> combine = {};
   /// What else the ranks must agree upon, as a number: how elements are packed.
   std::uint64_t how = 0;
 };
 
+/// How two elements are combined. Empty where nothing is.
+std::function<void(void* out, const void* first, const void* second, std::size_t count)> combine_of(
+    const CollectiveCall& call);
 /// Of all that the ranks must agree upon.
 std::uint64_t digest_of(const CollectiveCall& call, schedule::Algorithm algorithm);
 /// How it is written down: without its world and number. A barrier has no type.

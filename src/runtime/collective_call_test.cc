@@ -37,6 +37,19 @@ TEST(CollectiveCall, WhatRanksMustAgreeUponIsInItsDigest) {
   EXPECT_NE(digest_of(call, Algorithm::kDoubling), digest);
 }
 
+TEST(CollectiveCall, CountsOfAnEvenExchangeAreInItsDigest) {
+  CollectiveCall call = {.call = {.operation = schedule::Operation::kAllToAll, .size = 2, .counts = {1, 1}}};
+  CollectiveCall other = call;
+  other.call.counts = {2, 2};
+  EXPECT_EQ(digest_of(call, Algorithm::kDirect), digest_of(other, Algorithm::kDirect)) << "each rank has its own";
+  call.call.is_even = true;
+  EXPECT_NE(digest_of(call, Algorithm::kDirect), digest_of(other, Algorithm::kDirect)) << "even and not";
+  other.call.is_even = true;
+  EXPECT_NE(digest_of(call, Algorithm::kDirect), digest_of(other, Algorithm::kDirect));
+  other.call.counts = {1, 1};
+  EXPECT_EQ(digest_of(call, Algorithm::kDirect), digest_of(other, Algorithm::kDirect));
+}
+
 TEST(CollectiveCall, BuffersForBoardsAreThereAndApart) {
   schedule::Call call = {.operation = schedule::Operation::kAllReduce, .size = 2, .count = 4, .element_bytes = 4};
   std::array<float, 12> bytes{};

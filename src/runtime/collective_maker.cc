@@ -43,12 +43,13 @@ Status CollectiveMaker::check(const CollectiveCall& call) const {
   const auto invalid = [&](const std::string& text) { return Status(Code::kInvalid, std::string(name) + ": " + text); };
   HAWSER_TRY(check_rank(name, site_.name, what.root, size()));
   if (size_of(call.type) == 0) return invalid("there is no such type of elements");
-  if (call.op && !is_accepted(call.type, *call.op)) {
+  if (call.op && !call.combine && !is_accepted(call.type, *call.op)) {
     return invalid(std::string(to_string(*call.op)) + " of " + std::string(to_string(call.type)) + " is not defined");
   }
   const bool is_scan = what.operation == What::kScan || what.operation == What::kExclusiveScan;
   if (is_scan && *call.op == ReduceOp::kAvg) return invalid("there is no average of a prefix; sum and divide");
-  const std::uint64_t least = kElementsMax / size();
+  const std::uint64_t words = std::max<std::uint64_t>(what.element_bytes / sizeof(std::uint64_t), 1);
+  const std::uint64_t least = kElementsMax / size() / words;
   const auto is_huge = [&](std::uint64_t count) { return count > least; };
   if (is_huge(what.count) || std::ranges::any_of(what.counts, is_huge) ||
       std::ranges::any_of(what.in_counts, is_huge)) {
@@ -58,6 +59,33 @@ Status CollectiveMaker::check(const CollectiveCall& call) const {
   if (has_blocks && (what.counts.size() != size() || (!what.in_counts.empty() && what.in_counts.size() != size()))) {
     return invalid("there must be a count for each of the " + std::to_string(size()) + " ranks");
   }
+  return {};
+}
+
+/// The caller combines elements by itself.
+Status CollectiveMaker::take_reducer(CollectiveCall& call, const CollectiveOptions& options) const {
+  const Reducer& reducer = options.reducer;
+  call.call.element_bytes = size_of(call.type);
+  if (!reducer.combine) return {};
+  const auto invalid = [&](const std::string& text) {
+    return Status(Code::kInvalid, std::string(schedule::to_string(call.call.operation)) + ": " + text);
+  };
+  if (!call.op) return invalid("it combines nothing, and so takes no reducer");
+  if (options.compress.valid()) return invalid("a reducer and a compressor do not go together");
+  if (reducer.element_bytes > kReducerElementMax) {
+    return invalid("the reducer's elements of " + std::to_string(reducer.element_bytes) + " bytes are above " +
+                   std::to_string(kReducerElementMax));
+  }
+  if (reducer.element_bytes != 0) call.call.element_bytes = reducer.element_bytes;
+  call.call.commutes = reducer.commutes;
+  call.combine = reducer.combine;
+  call.op = ReduceOp::kSum;
+  Digest how;
+  how.add(call.how);
+  how.add(call.call.element_bytes);
+  how.add(reducer.commutes ? 1 : 0);
+  for (const char letter : reducer.name) how.add(static_cast<unsigned char>(letter));
+  call.how = how.value();
   return {};
 }
 
@@ -78,10 +106,9 @@ Result<schedule::Algorithm> CollectiveMaker::choose(const schedule::Call& call,
 /// All that it holds but the digest of hosts is known without the algorithm.
 Result<schedule::Algorithm> CollectiveMaker::complete(CollectiveCall& call, const CollectiveOptions& options) const {
   schedule::Call& what = call.call;
-  what.element_bytes = size_of(call.type);
   what.reproducible = options.reproducible;
   if (!site_.is_sparse) what.hosts = several_hosts_;
-  const bool is_packed = call.how != 0;  // In memory of this library's own.
+  const bool is_packed = call.how != 0 && !call.combine;  // In memory of this library's own.
   what.piece_bytes = site_.piece_bytes;
   what.may_use_boards = has_mates_ && !site_.is_sparse;
   what.may_be_mapped = what.may_use_boards && !is_packed;
@@ -133,7 +160,7 @@ std::shared_ptr<Collective> CollectiveMaker::make_settled(const CollectiveCall& 
   made->elements.input = static_cast<const std::byte*>(call.input);
   made->elements.output = static_cast<std::byte*>(call.output);
   made->elements.bytes = what.element_bytes;
-  if (call.op) made->elements.combine = reduce::combine_for(call.type, *call.op);
+  made->elements.combine = combine_of(call);
   if (call.op == ReduceOp::kAvg) {
     const std::uint64_t count = schedule::output_count(what);
     made->elements.finish = [call, count, ranks = size()] {
@@ -147,6 +174,7 @@ std::shared_ptr<Collective> CollectiveMaker::make_settled(const CollectiveCall& 
 Result<schedule::Algorithm> CollectiveMaker::settle(CollectiveCall& call, const CollectiveOptions& options) const {
   call.call.rank = site_.rank;
   call.call.size = size();
+  HAWSER_TRY(take_reducer(call, options));
   HAWSER_TRY(check(call));
   return complete(call, options);
 }
@@ -154,6 +182,7 @@ Result<schedule::Algorithm> CollectiveMaker::settle(CollectiveCall& call, const 
 CollectiveMaker::Made CollectiveMaker::make(CollectiveCall call, const CollectiveOptions& options) const {
   call.call.rank = site_.rank;
   call.call.size = size();
+  HAWSER_TRY(take_reducer(call, options));
   HAWSER_TRY(check(call));
   if (options.compress.valid()) return compress(call, options);
   return build(std::move(call), options);
@@ -170,6 +199,7 @@ std::size_t CollectiveMaker::bucket_of(std::span<const Tensor> tensors, DataType
 
 CollectiveMaker::Made CollectiveMaker::make_bucket(std::span<const Tensor> tensors, DataType type, ReduceOp op,
                                                    const CollectiveOptions& options) const {
+  if (options.reducer.combine) return Status(Code::kInvalid, "all_reduce_bucketed: it takes no reducer");
   if (tensors.size() > 1) return make_together(tensors, type, op, options);
   // Where it lies: another rank may call it as an all_reduce of one tensor.
   return make({.call = {.operation = What::kAllReduce, .count = tensors[0].count, .has_input_in_output = true},
@@ -193,7 +223,7 @@ CollectiveMaker::Made CollectiveMaker::make_together(std::span<const Tensor> ten
     if (is_bad) return Status(Code::kInvalid, "all_reduce: a tensor is null");
   }
   HAWSER_TRY(check(call));
-  const std::size_t bytes = size_of(type);
+  const std::size_t bytes = call.call.element_bytes = size_of(type);
   const auto all = std::make_shared<std::vector<std::byte>>(call.call.count * bytes);
   std::byte* at = all->data();
   for (const Tensor& tensor : tensors) {

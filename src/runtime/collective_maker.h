@@ -81,6 +81,7 @@ class CollectiveMaker {
  private:
   std::uint32_t size() const { return static_cast<std::uint32_t>(site_.ranks.size()); }
   Status check(const CollectiveCall& call) const;
+  Status take_reducer(CollectiveCall& call, const CollectiveOptions& options) const;
   Result<schedule::Algorithm> choose(const schedule::Call& call, const CollectiveOptions& options) const;
   Result<schedule::Algorithm> complete(CollectiveCall& call, const CollectiveOptions& options) const;
   Made build(CollectiveCall call, const CollectiveOptions& options) const;

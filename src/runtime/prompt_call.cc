@@ -15,8 +15,7 @@ constexpr int kLooks = 96, kFewLooks = 2;
 BoardPhase::Buffers buffers_of(const CollectiveCall& call) {
   BoardPhase::Buffers buffers = {.input = static_cast<const std::byte*>(call.input),
                                  .output = static_cast<std::byte*>(call.output),
-                                 .combine = {}};
-  if (call.op) buffers.combine = reduce::combine_for(call.type, *call.op);
+                                 .combine = combine_of(call)};
   return buffers;
 }
 

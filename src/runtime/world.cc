@@ -110,6 +110,13 @@ CollectiveCall all_to_all_call(const void* in, void* out, std::span<const std::u
           .type = type};
 }
 
+CollectiveCall even_all_to_all_call(const void* in, void* out, std::uint64_t count, std::uint32_t size, DataType type) {
+  const std::vector<std::uint64_t> counts(size, count);
+  CollectiveCall made = all_to_all_call(in, out, counts, counts, type);
+  made.call.is_even = true;
+  return made;
+}
+
 CollectiveCall scan_call(const void* in, void* out, std::size_t count, DataType type, ReduceOp op, bool exclusive) {
   return {.call = {.operation = exclusive ? What::kExclusiveScan : What::kScan,
                    .count = count,
@@ -365,6 +372,11 @@ std::vector<std::uint32_t> World::acknowledge() {
   if (!core_) return {};
   return core_->acknowledge();
 }
+std::uint64_t World::id() const {
+  if (!core_) return {};
+  return core_->id();
+}
+
 std::uint64_t World::epoch() const {
   if (!core_) return {};
   return core_->epoch();
@@ -569,6 +581,12 @@ Request World::iall_to_all(const void* in, void* out, std::span<const std::uint6
   return core_->collectives().begin(all_to_all_call(in, out, out_counts, in_counts, type), options);
 }
 
+Request World::iall_to_all(const void* in, void* out, std::uint64_t count, DataType type,
+                           const CollectiveOptions& options) {
+  if (Status bad = usable("World::iall_to_all", core_.get()); !bad.ok()) return ended_request(std::move(bad));
+  return core_->collectives().begin(even_all_to_all_call(in, out, count, core_->size(), type), options);
+}
+
 Request World::iscan(const void* in, void* out, std::size_t count, DataType type, ReduceOp op, bool exclusive,
                      const CollectiveOptions& options) {
   if (Status bad = usable("World::iscan", core_.get()); !bad.ok()) return ended_request(std::move(bad));
@@ -626,6 +644,12 @@ Status World::all_to_all(const void* in, void* out, std::span<const std::uint64_
                          std::span<const std::uint64_t> in_counts, DataType type, const CollectiveOptions& options) {
   HAWSER_TRY(usable("World::all_to_all", core_.get()));
   return core_->collectives().carry_out(all_to_all_call(in, out, out_counts, in_counts, type), options);
+}
+
+Status World::all_to_all(const void* in, void* out, std::uint64_t count, DataType type,
+                         const CollectiveOptions& options) {
+  HAWSER_TRY(usable("World::all_to_all", core_.get()));
+  return core_->collectives().carry_out(even_all_to_all_call(in, out, count, core_->size(), type), options);
 }
 
 Status World::scan(const void* in, void* out, std::size_t count, DataType type, ReduceOp op, bool exclusive,

@@ -417,6 +417,7 @@ Result<std::shared_ptr<WorldCore>> WorldCore::child(std::span<const std::uint32_
   HAWSER_TRY(agent::inner::under_lane(seat_->agent, "group",
                                       [&](Instant) { child = lineage_.group(nonce_, options_.name, ranks); }));
   made->options_.name = child.name;
+  made->id_ = child.nonce;
   if (succession_.policy() == RecoveryPolicy::kAutomatic) made->succession_.set_policy(RecoveryPolicy::kManual);
   HAWSER_TRY(made->begin_world(std::move(peers), child.nonce));
   HAWSER_TRY(agent::inner::under_lane(seat_->agent, "group", [&](Instant now) {
@@ -536,6 +537,7 @@ std::shared_ptr<WorldCore> WorldCore::make_shrunk(std::vector<std::uint32_t> ran
   const auto own = static_cast<std::uint32_t>(std::ranges::find(ranks, rank()) - ranks.begin());
   std::vector<Peer> peers;
   std::shared_ptr<WorldCore> made = offspring(ranks, own, peers);
+  made->id_ = id_;
   made->epoch_ = epoch_ + 1;
   made->last_good_before_ = last_good;
   Lineage::Child child = Lineage::shrunk(nonce_, options_.name, made->epoch_, ranks);

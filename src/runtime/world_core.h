@@ -82,6 +82,8 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   std::vector<std::uint32_t> acknowledge();
   /// Ranks that failed, in the order in which it was found, without the first `known`. Waits for one.
   std::vector<std::uint32_t> failures(std::size_t known, Duration timeout) const;
+  /// 0: of the world that was opened.
+  std::uint64_t id() const { return id_; }
   std::uint64_t epoch() const { return epoch_; }
   std::uint32_t old_rank(std::uint32_t rank) const { return old_ranks_.empty() ? rank : old_ranks_[rank]; }
   std::uint64_t last_good() const { return last_good_before_; }
@@ -162,6 +164,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   Status misfit_;
   std::vector<std::uint64_t> host_ids_;  ///< By rank, as all have told when they entered.
   std::uint64_t nonce_ = 0;
+  std::uint64_t id_ = 0;                  ///< Of a group its nonce. Shrinking keeps it.
   std::uint64_t epoch_ = 0;               ///< How often it was shrunk.
   std::vector<std::uint32_t> old_ranks_;  ///< By rank: in the world that was shrunk to this one. Empty: none was.
   std::uint64_t last_good_before_ = 0;    ///< There: the last collective that was good on all of these ranks.

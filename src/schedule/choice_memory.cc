@@ -16,8 +16,8 @@ static_assert(kAlgorithms < kChoiceMask, "a choice is its number and 1");
 std::uint64_t key_of(const Call& call) {
   const bool is_even = std::ranges::all_of(call.counts, [&](std::uint64_t each) { return each == call.counts[0]; });
   const std::uint64_t count = call.counts.empty() ? call.count : call.counts[0];
-  const bool fits = call.in_counts.empty() && is_even && count <= kCountMax && call.element_bytes <= kElementMax &&
-                    (call.counts.empty() || call.count == 0);
+  const bool fits = (call.in_counts.empty() || call.is_even) && is_even && count <= kCountMax &&
+                    call.element_bytes <= kElementMax && (call.counts.empty() || call.count == 0);
   if (!fits) return 0;
   std::uint64_t key = count;
   const auto add = [&key](std::uint64_t value, int bits) { key = key << bits | value; };

@@ -67,6 +67,19 @@ TEST(ChoiceMemory, ForgetsWhereTheModelIsAnotherOne) {
   EXPECT_NE(memory.cheapest(call, slow), Algorithm::kBoards);
 }
 
+TEST(ChoiceMemory, RemembersAnEvenExchangeOnly) {
+  ChoiceMemory memory;
+  Call call{.operation = Operation::kAllToAll, .size = 4, .counts = {1, 1, 1, 1}, .in_counts = {1, 1, 1, 1}};
+  call.hosts = {0, 0, 1, 1};
+  call.may_use_boards = true;
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(memory.cheapest(call, {}), Algorithm::kDirect);
+  EXPECT_EQ(memory.misses(), 2u) << "other ranks may have other counts";
+  call.is_even = true;
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(memory.cheapest(call, {}), cheapest(call, {}));
+  EXPECT_EQ(memory.misses(), 3u);
+  EXPECT_EQ(cheapest(call, {}), Algorithm::kBoardsInHosts);
+}
+
 // Their costs hang on more than a number can hold.
 TEST(ChoiceMemory, DoesNotRememberUnevenCounts) {
   ChoiceMemory memory;

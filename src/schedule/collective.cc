@@ -250,8 +250,11 @@ Work work_of(const Call& call, Algorithm algorithm) {
       return {rounds, 0, 0};
     case Algorithm::kTree:
     case Algorithm::kDoubling: {
-      const double extra = algorithm == Algorithm::kDoubling && !std::has_single_bit(call.size) ? 2 : 0;
-      const double steps = rounds + extra;
+      const bool goes_in_pairs = algorithm == Algorithm::kDoubling && call.operation == Operation::kAllReduce;
+      const double extra = goes_in_pairs && !std::has_single_bit(call.size) ? 2 : 0;
+      // An exclusive scan is a shift, and a scan of all but one.
+      const bool is_shifted = call.operation == Operation::kExclusiveScan && call.size > 1;
+      const double steps = is_shifted ? 1 + std::bit_width(call.size - 2) : rounds + extra;
       return {steps, steps * count, combines ? steps * count : 0};
     }
     case Algorithm::kScatterGather:
@@ -333,6 +336,25 @@ double cost_between(const Hosts& hosts, std::uint64_t count, std::uint32_t ranks
 /// The most of `count` that a rank of a host has, where its lanes share that.
 std::uint64_t slice_of(const Hosts& hosts, std::uint64_t count) { return (count + hosts.lanes() - 1) / hosts.lanes(); }
 
+/// So many messages to other hosts, a few of which are on their way at once (direct.h). Each takes its sender a while.
+double cost_of_overlapping(std::uint64_t messages, const CostModel& model) {
+  const std::uint64_t rounds = (messages + kPeersAtOnce - 1) / kPeersAtOnce;
+  return static_cast<double>(rounds) * model.far_message_ns + static_cast<double>(messages) * model.message_ns;
+}
+
+/// What ports do in an all_to_all: the one that has most hosts to serve, at the host that has most to send.
+double cost_of_ports(const Hosts& hosts, const Call& call, const CostModel& model) {
+  const std::uint32_t others = hosts.hosts() - 1;
+  std::uint64_t messages = 0, blocks = 0;
+  for (std::uint32_t host = 0; host < hosts.hosts(); ++host) {
+    const std::uint64_t ranks = hosts.ranks_of(host).size();
+    messages = std::max(messages, (others + ranks - 1) / ranks);
+    blocks = std::max(blocks, ranks * (call.size - ranks));
+  }
+  const std::uint64_t bytes = blocks * call.counts[0] * call.element_bytes;
+  return cost_of_overlapping(messages, model) + static_cast<double>(bytes) * model.far_byte_ns;
+}
+
 /// Of the copies among the steps.
 double cost_of_copies(const Schedule& schedule, std::uint64_t element_bytes, const CostModel& model) {
   double ns = 0;
@@ -373,6 +395,7 @@ double cost_of_phases(const Call& call, Algorithm algorithm, const CostModel& mo
   for (const Schedule* schedule : {&phases.between, &phases.last}) {
     ns += cost_of_copies(*schedule, call.element_bytes, model);
   }
+  if (call.operation == Operation::kAllToAll) return ns + cost_of_ports(hosts, call, model);
   const bool has_lanes =
       algorithm == Algorithm::kStagedInHosts && call.operation == Operation::kAllReduce && is_sliced(hosts, call.count);
   if (has_lanes) return ns + cost_between(hosts, slice_of(hosts, call.count), hosts.lanes(), call, model);
@@ -575,10 +598,15 @@ class Costs {
     if (is_over_hosts && Hosts::are_several(call_.hosts)) return cost_of_circulant_over_hosts(call_, model_);
     if (algorithm == Algorithm::kMappedInHosts) return cost_of_mapped_in_hosts(call_, model_);
     if (has_phases(algorithm)) return cost_of_phases(call_, algorithm, model_);
+    if (call_.operation == Operation::kAllToAll && Hosts::are_several(call_.hosts)) return of_direct_exchange();
     return cost_of(work_of(call_, algorithm), static_cast<double>(call_.element_bytes), one_level_);
   }
 
  private:
+  double of_direct_exchange() const {
+    const double moved = work_of(call_, Algorithm::kDirect).moved * static_cast<double>(call_.element_bytes);
+    return cost_of_overlapping(call_.size - 1, model_) + moved * one_level_.byte_ns;
+  }
   double of_pat() const {
     const auto bytes = static_cast<double>(total(call_.counts) * call_.element_bytes);
     return cost_of_pat(Grid(call_.hosts, call_.size), bytes / call_.size, call_.operation == Operation::kReduceScatter,
@@ -589,6 +617,10 @@ class Costs {
   const CostModel& model_;
   const CostModel one_level_;
 };
+
+bool knows_all_counts(const Call& call) {
+  return call.operation != Operation::kAllToAll || (call.is_even && !call.hosts.empty());
+}
 
 /// No rank knows the others' counts, and all choose alike: so by what the call costs without elements.
 Algorithm cheapest_exchange(const Call& call, const CostModel& model) {
@@ -634,7 +666,7 @@ std::vector<Choice> choices(const Call& call, const CostModel& model) {
   const Few right = right_ones(call);
   for (const Algorithm algorithm : right.all()) all.push_back({algorithm, costs.of(algorithm)});
   std::ranges::stable_sort(all, {}, &Choice::cost_ns);
-  if (call.operation == Operation::kAllToAll) {
+  if (!knows_all_counts(call)) {
     const Algorithm best = cheapest(call, model);
     std::stable_partition(all.begin(), all.end(), [&](const Choice& choice) { return choice.algorithm == best; });
   }
@@ -642,7 +674,7 @@ std::vector<Choice> choices(const Call& call, const CostModel& model) {
 }
 
 Algorithm cheapest(const Call& call, const CostModel& model) {
-  if (call.operation == Operation::kAllToAll) return cheapest_exchange(call, model);
+  if (!knows_all_counts(call)) return cheapest_exchange(call, model);
   const Costs costs(call, model);
   std::optional<Choice> best;
   const Few right = right_ones(call);

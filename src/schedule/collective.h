@@ -21,6 +21,8 @@ inline constexpr std::uint64_t kBoardsBytesMax = 1 << 20;
 inline constexpr std::uint64_t kBoardBytesInHostsMax = 4 * 1024;
 /// The same of all blocks together.
 inline constexpr std::uint64_t kBlocksInHostsMax = kBoardBytesMax;
+/// All that a rank has for the others in an all_to_all by ports (host_phases.h), at most. Larger blocks go directly.
+inline constexpr std::uint64_t kPortBytesMax = 64 * 1024;
 inline constexpr std::uint32_t kBoardRanksMax = 64;  ///< Each reads the board of each.
 
 enum class Operation : std::uint8_t {
@@ -57,6 +59,8 @@ struct Call {
   std::uint64_t element_bytes = 1;
   /// By rank: the number of its host. Empty: nobody knows, and all count as if they were near.
   std::vector<std::uint32_t> hosts = {};
+  /// all_to_all: all ranks have as many elements for each other one, and so all know all counts.
+  bool is_even = false;
   bool commutes = true;              ///< The order of ranks does not matter for the result.
   bool reproducible = false;         ///< The same bits from any algorithm, place and number of elements.
   bool has_input_in_output = false;  ///< The two are one, as the table above allows.

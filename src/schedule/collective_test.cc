@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <map>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -37,7 +38,8 @@ struct Case {
     return std::string(to_string(call.operation)) + " by " + std::string(to_string(algorithm)) + ", " +
            std::to_string(call.size) + " ranks, root " + std::to_string(call.root) + ", " + std::to_string(call.count) +
            " elements" + (call.commutes ? "" : ", ordered") + (call.has_input_in_output ? ", in place" : "") +
-           (has_boards ? ", with boards" : "") + (is_played ? ", on boards" : "") + (is_mixed ? ", mixed" : "");
+           (call.is_even ? ", even" : "") + (has_boards ? ", with boards" : "") + (is_played ? ", on boards" : "") +
+           (is_mixed ? ", mixed" : "");
   }
 };
 
@@ -49,7 +51,9 @@ std::vector<std::uint64_t> uneven(std::uint32_t size, std::uint64_t seed) {
 }
 
 /// What `from` sends to `to` in an all-to-all.
-std::uint64_t pair_count(std::uint32_t from, std::uint32_t to) { return (from * 3 + to * 5) % 4; }
+std::uint64_t pair_count(const Call& call, std::uint32_t from, std::uint32_t to) {
+  return call.is_even ? call.count : (from * 3 + to * 5) % 4;
+}
 
 Call for_rank(const Case& all, std::uint32_t rank) {
   Call call = all.call;
@@ -58,8 +62,8 @@ Call for_rank(const Case& all, std::uint32_t rank) {
     call.counts.clear();
     call.in_counts.clear();
     for (std::uint32_t other = 0; other < call.size; ++other) {
-      call.counts.push_back(pair_count(rank, other));
-      call.in_counts.push_back(pair_count(other, rank));
+      call.counts.push_back(pair_count(all.call, rank, other));
+      call.in_counts.push_back(pair_count(all.call, other, rank));
     }
   }
   return call;
@@ -164,8 +168,8 @@ class Reference {
     Array all;
     for (std::uint32_t from = 0; from < call_.size; ++from) {
       std::uint64_t at = 0;
-      for (std::uint32_t to = 0; to < rank; ++to) at += pair_count(from, to);
-      for (std::uint64_t i = 0; i < pair_count(from, rank); ++i) all.push_back(Element::of(from, at + i));
+      for (std::uint32_t to = 0; to < rank; ++to) at += pair_count(call_, from, to);
+      for (std::uint64_t i = 0; i < pair_count(call_, from, rank); ++i) all.push_back(Element::of(from, at + i));
     }
     return all;
   }
@@ -332,8 +336,11 @@ TEST_P(CollectiveOf, EverySizeAndAlgorithm) {
       Call call{.operation = operation, .size = size, .root = static_cast<std::uint32_t>(count % size), .count = count};
       call.counts = uneven(size, count);
       check_all_algorithms(call);
-      const bool has_two_levels = operation != Operation::kAllToAll;
-      if (has_two_levels) check_two_levels(call);
+      if (operation == Operation::kAllToAll) {
+        call.is_even = true;
+        call.count = count % 4;
+      }
+      check_two_levels(call);
       const bool has_pat = operation == Operation::kAllGather || operation == Operation::kReduceScatter;
       if (has_pat) check_pat(call);
       const bool may_be_one = operation == Operation::kAllReduce || operation == Operation::kReduce ||
@@ -342,7 +349,7 @@ TEST_P(CollectiveOf, EverySizeAndAlgorithm) {
       if (!may_be_one) continue;
       call.has_input_in_output = true;
       check_all_algorithms(call);
-      if (has_two_levels) check_two_levels(call);
+      check_two_levels(call);
       if (has_pat) check_pat(call);
     }
   }
@@ -391,6 +398,10 @@ TEST(Collective, RoundsAndBytesAreTheFewestThereCanBe) {
     EXPECT_EQ(most_sent(all), std::pair(10 * std::uint64_t{size - 1}, log));
     all = {{.operation = Operation::kBarrier, .size = size}, Algorithm::kDissemination};
     EXPECT_EQ(most_sent(all).second, log);
+    all = {{.operation = Operation::kScan, .size = size, .count = count}, Algorithm::kDoubling};
+    EXPECT_EQ(most_sent(all).second, log);
+    all.call.operation = Operation::kExclusiveScan;
+    EXPECT_EQ(most_sent(all).second, 1 + static_cast<std::size_t>(std::bit_width(size - 2)));
     all = {{.operation = Operation::kBroadcast, .size = size, .count = count}, Algorithm::kTree};
     EXPECT_EQ(most_sent(all).second, log);
   }
@@ -506,6 +517,58 @@ TEST(Collective, BlocksOfUnevenHostsGoByLeadersWhereManyRanksShareALink) {
   std::vector<std::uint32_t> many(15);
   for (std::uint32_t rank = 8; rank < many.size(); ++rank) many[rank] = 1;
   EXPECT_EQ(first(many, 1 << 20), Algorithm::kStagedInHosts);
+}
+
+Call even_exchange(std::vector<std::uint32_t> hosts, std::uint64_t count) {
+  Call call{.operation = Operation::kAllToAll, .size = static_cast<std::uint32_t>(hosts.size())};
+  call.counts.assign(call.size, count);
+  call.in_counts = call.counts;
+  call.hosts = std::move(hosts);
+  call.is_even = call.may_use_boards = true;
+  return call;
+}
+
+TEST(Collective, SmallBlocksForOtherHostsGoTogether) {
+  const auto first = [](const Call& call) { return choices(call, CostModel())[0].algorithm; };
+  const std::vector<std::uint32_t> even = {0, 0, 0, 0, 1, 1, 1, 1}, uneven = {0, 1, 0, 0, 2, 0};
+  for (const auto& hosts : {even, uneven}) {
+    EXPECT_EQ(first(even_exchange(hosts, 8)), Algorithm::kBoardsInHosts);
+    EXPECT_EQ(first(even_exchange(hosts, 1 << 20)), Algorithm::kDirect) << "copies would cost more than messages";
+    Call call = even_exchange(hosts, 8);
+    EXPECT_EQ(cheapest(call, CostModel()), first(call));
+    call.may_use_boards = false;
+    if (hosts == even) {
+      EXPECT_EQ(first(call), Algorithm::kTwoLevels);
+    }
+    call.is_even = false;
+    EXPECT_EQ(first(call), Algorithm::kDirect) << "no rank knows the counts of others";
+  }
+  const std::uint64_t most = kPortBytesMax / 8;
+  EXPECT_TRUE(has_host_phases(even_exchange(even, most)));
+  EXPECT_FALSE(has_host_phases(even_exchange(even, most + 1)));
+  EXPECT_EQ(first(even_exchange({0, 1, 2}, 8)), Algorithm::kDirect) << "each is alone on its host";
+}
+
+// So two hosts exchange one message each way.
+TEST(Collective, PortsOfTwoHostsSendOneMessage) {
+  for (const auto& hosts :
+       {std::vector<std::uint32_t>{0, 0, 0, 1, 1, 1}, std::vector<std::uint32_t>{0, 1, 2, 3, 2, 0, 1}}) {
+    const std::uint32_t many = 1 + *std::ranges::max_element(hosts);
+    std::map<std::pair<std::uint32_t, std::uint32_t>, int> messages;
+    for (std::uint32_t rank = 0; rank < hosts.size(); ++rank) {
+      Call call = even_exchange(hosts, 1);
+      call.rank = rank;
+      const Schedule schedule = make_schedule(call, Algorithm::kTwoLevels);
+      for (std::size_t round = 0; round < schedule.rounds(); ++round) {
+        for (const Step& step : schedule.round(round)) {
+          const bool is_far = step.action == Action::kSend && hosts[step.peer] != hosts[rank];
+          if (is_far) ++messages[{hosts[rank], hosts[step.peer]}];
+        }
+      }
+    }
+    EXPECT_EQ(messages.size(), many * (many - 1));
+    for (const auto& [pair, count] : messages) EXPECT_EQ(count, 1) << pair.first << " to " << pair.second;
+  }
 }
 
 TEST(Collective, CountsWhatIsReadAndWritten) {

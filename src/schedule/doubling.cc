@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include "base/planted.h"
+
 namespace hawser::schedule {
 namespace {
 
@@ -15,6 +17,22 @@ void exchange(Schedule& schedule, std::uint32_t peer, bool peer_is_lower, Slice 
     schedule.combine(got, data);
   }
   schedule.end_round();
+}
+
+/// A scan of the ranks from `first` on.
+void scan_from(Schedule& schedule, const Members& me, std::uint64_t first, Slice data) {
+  if (me.rank < first) return;
+  const Slice got = {Buffer::kScratch, schedule.take_scratch(data.count), data.count};
+  for (std::uint64_t distance = 1; first + distance < me.size; distance *= 2) {
+    if (me.rank + distance < me.size) {
+      schedule.send(me.world_rank(static_cast<std::uint32_t>(me.rank + distance)), data);
+    }
+    if (me.rank >= first + distance) {
+      schedule.receive(me.world_rank(static_cast<std::uint32_t>(me.rank - distance)), got);
+      if (distance == 1 || !base::planted(base::Planted::kScanShort)) schedule.combine_before(got, data);
+    }
+    schedule.end_round();
+  }
 }
 
 }  // namespace
@@ -51,29 +69,16 @@ void all_reduce_doubling(Schedule& schedule, const Members& me, Slice data) {
   }
 }
 
-void scan_doubling(Schedule& schedule, const Members& me, Slice data) {
-  const Slice got = {Buffer::kScratch, schedule.take_scratch(data.count), data.count};
-  for (std::uint64_t distance = 1; distance < me.size; distance *= 2) {
-    if (me.rank + distance < me.size) {
-      schedule.send(me.world_rank(static_cast<std::uint32_t>(me.rank + distance)), data);
-    }
-    if (me.rank >= distance) {
-      schedule.receive(me.world_rank(static_cast<std::uint32_t>(me.rank - distance)), got);
-      schedule.combine_before(got, data);
-    }
-    schedule.end_round();
-  }
-}
+void scan_doubling(Schedule& schedule, const Members& me, Slice data) { scan_from(schedule, me, 0, data); }
 
 void exclusive_scan_doubling(Schedule& schedule, const Members& me, Slice data) {
-  // The inclusive prefix, of which each gives the next one its own.
-  const Slice prefix = {Buffer::kScratch, schedule.take_scratch(data.count), data.count};
-  schedule.copy(data, prefix);
+  if (me.size == 1) return;
+  const Slice got = {Buffer::kScratch, schedule.take_scratch(data.count), data.count};
+  if (me.rank + 1 < me.size) schedule.send(me.world_rank(me.rank + 1), data);
+  if (me.rank > 0) schedule.receive(me.world_rank(me.rank - 1), got);
+  if (me.rank > 0) schedule.copy(got, data);
   schedule.end_round();
-  scan_doubling(schedule, me, prefix);
-  if (me.rank + 1 < me.size) schedule.send(me.world_rank(me.rank + 1), prefix);
-  if (me.rank > 0) schedule.receive(me.world_rank(me.rank - 1), data);
-  schedule.end_round();
+  scan_from(schedule, me, 1, data);  // Rank 0 keeps its own.
 }
 
 void barrier_dissemination(Schedule& schedule, const Members& me) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/planted.h"
 #include "schedule/circulant.h"
 #include "schedule/direct.h"
 #include "schedule/doubling.h"
@@ -74,6 +75,49 @@ class PackedBlocks {
   const Blocks& blocks_;
   Blocks by_host_;
   bool is_in_order_ = true, are_hosts_whole_ = true;
+};
+
+/// Which rank of a host exchanges messages with which other hosts in an all_to_all, and where what comes from them
+/// lies: port by port, and of each port by the distance of the hosts in their circle. That distance tells the ports of
+/// both hosts. Each port takes its hosts by rising distance. So no ports wait for each other in a circle.
+class Ports {
+ public:
+  Ports(const Hosts& hosts, std::uint64_t block) : hosts_(hosts), block_(block) {
+    std::vector<std::uint64_t> counts(mates());
+    starts_.resize(hosts.hosts());
+    std::uint64_t at = 0;
+    for (std::uint32_t port = 0; port < mates(); ++port) {
+      for (std::uint32_t distance = port + 1; distance < hosts.hosts(); distance += mates()) {
+        starts_[distance] = at + counts[port];
+        counts[port] += elements_from(distance);
+      }
+      at += counts[port];
+    }
+    by_port_ = Blocks(counts);
+  }
+
+  std::uint32_t hosts() const { return hosts_.hosts(); }
+  Ranks ranks_to(std::uint32_t distance) const { return hosts_.ranks_of((hosts_.host() + distance) % hosts()); }
+  Ranks ranks_from(std::uint32_t distance) const {
+    return hosts_.ranks_of((hosts_.host() + hosts() - distance) % hosts());
+  }
+  static std::uint32_t port_of(Ranks ranks, std::uint32_t distance) {
+    return (distance - 1) % static_cast<std::uint32_t>(ranks.size());
+  }
+  /// Elements of all pairs of ranks of the two hosts.
+  std::uint64_t elements_to(std::uint32_t distance) const { return block_ * mates() * ranks_to(distance).size(); }
+  std::uint64_t elements_from(std::uint32_t distance) const { return block_ * mates() * ranks_from(distance).size(); }
+  const Blocks& by_port() const { return by_port_; }
+  /// Where what comes from the host at that distance begins.
+  std::uint64_t at(std::uint32_t distance) const { return starts_[distance]; }
+
+ private:
+  std::uint32_t mates() const { return static_cast<std::uint32_t>(hosts_.ranks_of(hosts_.host()).size()); }
+
+  const Hosts& hosts_;
+  const std::uint64_t block_;
+  std::vector<std::uint64_t> starts_;  ///< By distance.
+  Blocks by_port_;
 };
 
 class Maker {
@@ -179,6 +223,23 @@ class Maker {
     }
     made_.after = of_blocks(Operation::kScatter, mine, Place());
   }
+  void all_to_all() {
+    const std::uint64_t block = call_.counts[0], own = block * call_.size;
+    const Place outgoing = scratch(own * mates_.size());  // Mate by mate, and of each in the order of targets.
+    made_.before = of_equal_blocks(Operation::kAllGather, own, {Buffer::kInput, 0}, outgoing);
+    const Ports ports(hosts_, block);
+    const Place incoming = scratch(ports.by_port().total());
+    exchange_by_ports(ports, outgoing, incoming);
+    made_.after =
+        tensor(Operation::kAllGather, {incoming.buffer, incoming.at + ports.by_port().at(place_in(mates_, call_.rank))},
+               incoming, 0);
+    for (std::uint32_t port = 0; port < mates_.size(); ++port) {
+      made_.after->call.counts.push_back(ports.by_port().count(port));
+      const Place from = {outgoing.buffer, outgoing.at + own * port + block * call_.rank};
+      made_.last.copy(from.slice(block), {Buffer::kOutput, block * mates_[port], block});
+    }
+    take_from_ports(ports, incoming);
+  }
   /// The last rank of a host leads it: what it has at first is the host's. Hosts are runs of ranks.
   void scan() {
     const std::vector<std::uint32_t> lasts = last_ranks();
@@ -209,7 +270,7 @@ class Maker {
     const bool has_none_before = call_.operation == Operation::kExclusiveScan && call_.rank == mates_.front();
     if (has_none_before) {
       copy(made_.last, total, Place());
-    } else {
+    } else if (!base::planted(base::Planted::kHostsBeforeMissed)) {
       made_.last.combine_before(total.slice(call_.count), Place().slice(call_.count));
     }
   }
@@ -217,6 +278,51 @@ class Maker {
 
  private:
   Place scratch(std::uint64_t count) { return {Buffer::kScratch, made_.between.take_scratch(count)}; }
+  /// The messages of this rank, as a port. What goes is packed source by source, and of each target by target.
+  void exchange_by_ports(const Ports& ports, Place outgoing, Place incoming) {
+    const auto mates = static_cast<std::uint32_t>(mates_.size());
+    const std::uint32_t port = place_in(mates_, call_.rank);
+    std::vector<Slice> packed;
+    for (std::uint32_t distance = port + 1; distance < ports.hosts(); distance += mates) {
+      packed.push_back(pack_for(ports.ranks_to(distance), outgoing, ports.elements_to(distance)));
+    }
+    made_.between.end_round();
+    for (std::uint32_t each = 0; each < packed.size(); ++each) {
+      const std::uint32_t distance = port + 1 + each * mates;
+      const Ranks to = ports.ranks_to(distance), from = ports.ranks_from(distance);
+      made_.between.send(to[Ports::port_of(to, distance)], packed[each]);
+      made_.between.receive(from[Ports::port_of(from, distance)],
+                            {incoming.buffer, incoming.at + ports.at(distance), ports.elements_from(distance)});
+      if ((each + 1) % kPeersAtOnce == 0) made_.between.end_round();
+    }
+    made_.between.end_round();
+  }
+  Slice pack_for(Ranks targets, Place outgoing, std::uint64_t count) {
+    const std::uint64_t block = call_.counts[0];
+    const Place packed = scratch(count);
+    for (std::uint64_t source = 0; source < mates_.size(); ++source) {
+      for (std::uint64_t target = 0; target < targets.size(); ++target) {
+        const bool is_mixed = base::planted(base::Planted::kAggregateMixed);
+        const std::uint64_t place = is_mixed ? target * mates_.size() + source : source * targets.size() + target;
+        const std::uint64_t from = outgoing.at + block * (call_.size * source + targets[target]);
+        made_.between.copy({outgoing.buffer, from, block}, {packed.buffer, packed.at + block * place, block});
+      }
+    }
+    return packed.slice(count);
+  }
+  /// The rank's own blocks of what all ports of its host got.
+  void take_from_ports(const Ports& ports, Place incoming) {
+    const std::uint64_t block = call_.counts[0];
+    const std::uint32_t place = place_in(mates_, call_.rank);
+    for (std::uint32_t distance = 1; distance < ports.hosts(); ++distance) {
+      const Ranks sources = ports.ranks_from(distance);
+      for (std::uint64_t source = 0; source < sources.size(); ++source) {
+        const std::uint64_t from = incoming.at + ports.at(distance) + block * (mates_.size() * source + place);
+        made_.last.copy({incoming.buffer, from, block}, {Buffer::kOutput, block * sources[source], block});
+      }
+    }
+    made_.last.end_round();
+  }
   void copy(Schedule& schedule, Place from, Place to) const {
     schedule.copy(from.slice(call_.count), to.slice(call_.count));
   }
@@ -269,6 +375,11 @@ class Maker {
     for (std::uint32_t place = 0; place < slices.size(); ++place) phase.call.counts.push_back(slices.count(place));
     return phase;
   }
+  HostPhase of_equal_blocks(Operation operation, std::uint64_t count, Place from, Place to) const {
+    HostPhase phase = tensor(operation, from, to, 0);
+    phase.call.counts.assign(mates_.size(), count);
+    return phase;
+  }
   /// Of the blocks of this host's ranks.
   HostPhase of_blocks(Operation operation, Place from, Place to) const {
     HostPhase phase = tensor(operation, from, to, 0);
@@ -301,8 +412,9 @@ class Messenger {
       case Operation::kScatter:
         return scatter_direct(schedule_, all(), call_.root, blocks_at(phase_.input), phase_.input.buffer,
                               own(phase_.output));
-      case Operation::kReduceScatter:
       case Operation::kAllGather:
+        return all_gather();
+      case Operation::kReduceScatter:
         HAWSER_ASSERT(false, "slices go by messages as two_levels.h says");
         break;
       case Operation::kScan:
@@ -327,6 +439,14 @@ class Messenger {
   }
   Blocks blocks_at(Place place) const { return Blocks(call_.counts).shifted(place.at); }
   Slice own(Place place) const { return place.slice(call_.counts[call_.rank]); }
+  void all_gather() {
+    const Blocks blocks = blocks_at(phase_.output);
+    const Slice block = blocks.slice(phase_.output.buffer, call_.rank);
+    const bool is_there = phase_.input.buffer == block.buffer && phase_.input.at == block.at;
+    if (!is_there) schedule_.copy(own(phase_.input), block);
+    schedule_.end_round();
+    all_gather_blocks(schedule_, all(), blocks, block.buffer);
+  }
   void reduce() {
     const Place data =
         call_.rank == call_.root ? phase_.output : Place{Buffer::kScratch, schedule_.take_scratch(call_.count)};
@@ -372,6 +492,8 @@ bool has_host_phases(const Call& call) {
     case Operation::kAllReduce:
     case Operation::kReduceScatter:
       return call.commutes && !call.reproducible;
+    case Operation::kAllToAll:
+      return call.is_even && call.counts[0] <= kPortBytesMax / call.element_bytes / call.size;
     case Operation::kScan:
     case Operation::kExclusiveScan:
       return !call.reproducible && Hosts::are_runs(call.hosts);
@@ -407,6 +529,9 @@ HostPhases host_phases(const Call& call, Algorithm algorithm, const CostModel& m
       break;
     case Operation::kScatter:
       maker.scatter();
+      break;
+    case Operation::kAllToAll:
+      maker.all_to_all();
       break;
     case Operation::kScan:
     case Operation::kExclusiveScan:

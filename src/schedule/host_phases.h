@@ -7,6 +7,11 @@
 // What goes between hosts is the same in all three cases, so each host may do its part in its own way. Mostly one rank
 // of each host, its leader, sends between hosts. A large all_reduce has lanes: see two_levels.h.
 //
+// An all_to_all has ports: each rank of a host exchanges messages with some of the other hosts, for all ranks of its
+// own. So two hosts exchange one message each way, not one for each pair of their ranks. That pays for small blocks.
+// First all ranks of a host tell each other all that they have, and then what their ports got. All ranks have as many
+// elements for each other one, because a port must know the counts of those that it sends for.
+//
 // Blocks go to other hosts host by host. Where that is not the order of ranks, leaders pack and unpack them.
 //
 // Thread rule: values and pure functions.

@@ -1,7 +1,5 @@
 #include "worldsim/judge_uses.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "wire/runtime.h"
@@ -13,10 +11,11 @@ void wrong_end(const JudgeUses& uses, const Deed& deed, const Status& status, co
 }
 
 bool may_refuse(const JudgeUses& uses, const Realm& realm) {
-  const auto lost = std::ranges::count_if(realm.actors, [&](std::size_t actor) { return uses.fates.is_gone(actor); });
-  const auto left = std::ranges::count_if(realm.parts, [](const Part& part) { return part.is_left; });
-  return uses.rules.has_majority &&
-         (uses.fates.accuses() || 2 * (lost + left) >= static_cast<std::ptrdiff_t>(realm.size()));
+  std::uint32_t missing = 0;  // A rank that is gone may have left before.
+  for (std::uint32_t rank = 0; rank < realm.size(); ++rank) {
+    missing += uses.fates.is_gone(realm.actors[rank]) || realm.parts[rank].is_left ? 1 : 0;
+  }
+  return uses.rules.has_majority && (uses.fates.accuses() || 2 * missing >= realm.size());
 }
 
 bool is_letter_for(const Deed& send, const Deed& receive) {

@@ -239,6 +239,7 @@ Request Player::start(Actor& actor, Membership& membership, Deed& deed, const Co
     case What::kScatter:
       return world.iscatter(in, out, act.counts, act.type, act.root, options);
     case What::kAllToAll: {
+      if (is_even_exchange(act)) return world.iall_to_all(in, out, act.counts[0], act.type, options);
       std::vector<std::uint64_t> counts;
       for (std::uint32_t other = 0; other < act.size; ++other) {
         counts.push_back(exchange_count(act, deed.rank, other));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 #include <numeric>
 #include <utility>
 
@@ -187,6 +188,7 @@ Act act_of(std::uint64_t world_seed, std::uint64_t number, std::uint64_t last, s
     return act;
   }
   for (std::uint32_t rank = 0; rank < size; ++rank) act.counts.push_back(rng.below(most / size + 2));
+  if (act.what == What::kAllToAll && rng.chance(0.5)) act.counts.assign(size, act.counts[0]);
   return act;
 }
 
@@ -209,6 +211,11 @@ Act misfit_of(const Act& act) {
 
 std::uint64_t exchange_count(const Act& act, std::uint32_t from, std::uint32_t to) {
   return (act.counts[from] + act.counts[to]) / 2;
+}
+
+bool is_even_exchange(const Act& act) {
+  return act.what == What::kAllToAll &&
+         std::ranges::adjacent_find(act.counts, std::not_equal_to<>()) == act.counts.end();
 }
 
 std::uint64_t input_count(const Act& act, std::uint32_t rank) {

@@ -43,6 +43,8 @@ std::uint64_t input_count(const Act& act, std::uint32_t rank);
 std::uint64_t output_count(const Act& act, std::uint32_t rank);
 /// How many elements `from` has for `to` in an all_to_all.
 std::uint64_t exchange_count(const Act& act, std::uint32_t from, std::uint32_t to);
+/// An all_to_all in which all ranks have as many for each other one: they say so.
+bool is_even_exchange(const Act& act);
 std::vector<std::byte> input_of(const Act& act, std::uint32_t rank);
 std::vector<std::byte> output_of(const Act& act, std::uint32_t rank);
 std::string describe(const Act& act);

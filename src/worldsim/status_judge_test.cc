@@ -108,6 +108,16 @@ TEST_F(StatusJudgeTest, AShrinkIsNotDeniedWhileAllLive) {
   EXPECT_FALSE(is_right(deed(0, DeedKind::kShrink), ended(Code::kDenied)));
 }
 
+TEST_F(StatusJudgeTest, ARankThatIsGoneAndLeftCountsOnceAgainstAMajority) {
+  rules.has_majority = true;
+  Deed& shrink = deed(0, DeedKind::kShrink);
+  fates.on_left(*all[1]);
+  gone(1);
+  EXPECT_FALSE(is_right(shrink, ended(Code::kDenied))) << "two of three are left";
+  gone(2);
+  EXPECT_TRUE(is_right(shrink, ended(Code::kDenied)));
+}
+
 TEST_F(StatusJudgeTest, OtherEndsAreNone) { EXPECT_FALSE(is_right(deed(0, DeedKind::kSend), ended(Code::kFailed))); }
 
 }  // namespace

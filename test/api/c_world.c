@@ -165,6 +165,49 @@ static void test_compressed(hawser_world world, uint32_t rank, uint32_t ranks) {
   CHECK(c[2] == 5 * (uint64_t)ranks);
 }
 
+/* Affine maps x -> a x + b: applied one after another, in the order of ranks. */
+typedef struct affine {
+  uint32_t a, b;
+} affine;
+
+static void compose(void* context, void* out, const void* first, const void* second, size_t count) {
+  CHECK(*(const int*)context == 42);
+  for (size_t i = 0; i < count; ++i) {
+    affine inner, outer;
+    memcpy(&inner, (const char*)first + i * sizeof inner, sizeof inner);
+    memcpy(&outer, (const char*)second + i * sizeof outer, sizeof outer);
+    const affine both = {outer.a * inner.a, outer.a * inner.b + outer.b};
+    memcpy((char*)out + i * sizeof both, &both, sizeof both);
+  }
+}
+
+static void test_reducer(hawser_world world, uint32_t rank, uint32_t ranks) {
+  int context = 42;
+  hawser_reducer reducer = HAWSER_INIT(hawser_reducer);
+  hawser_operation_options options = HAWSER_INIT(hawser_operation_options);
+  options.reducer = &reducer;
+  const affine own = {rank + 2, rank};
+  affine all, right = {1, 0}, before = {1, 0};
+  REFUSED(hawser_world_all_reduce(world, &own, &all, 1, HAWSER_U8, HAWSER_SUM, &options), HAWSER_INVALID, "combine");
+  reducer.combine = compose;
+  reducer.context = &context;
+  reducer.name = "compose";
+  reducer.element_bytes = sizeof own;
+  reducer.flags = 2;
+  REFUSED(hawser_world_all_reduce(world, &own, &all, 1, HAWSER_U8, HAWSER_SUM, &options), HAWSER_INVALID, "flags");
+  reducer.flags = 0;
+  for (uint32_t r = 0; r < ranks; ++r) {
+    const affine its = {r + 2, r};
+    compose(&context, &right, &right, &its, 1);
+    if (r <= rank) compose(&context, &before, &before, &its, 1);
+  }
+  MUST(hawser_world_all_reduce(world, &own, &all, 1, HAWSER_U8, HAWSER_SUM, &options));
+  CHECK(all.a == right.a && all.b == right.b);
+  MUST(hawser_world_scan(world, &own, &all, 1, HAWSER_U8, HAWSER_SUM, &options));
+  CHECK(all.a == before.a && all.b == before.b);
+  REFUSED(hawser_world_broadcast(world, &all, 1, HAWSER_U8, 0, &options), HAWSER_INVALID, "combines nothing");
+}
+
 static void test_messages(hawser_world world, uint32_t rank, uint32_t ranks) {
   const uint32_t next = (rank + 1) % ranks, before = (rank + ranks - 1) % ranks;
   const uint64_t tag = UINT64_C(1) << 63;
@@ -253,6 +296,10 @@ static void test_groups(hawser_world world, uint32_t rank, uint32_t ranks) {
   hawser_world_info info = HAWSER_INIT(hawser_world_info);
   MUST(hawser_world_info_get(half, &info));
   CHECK(info.root_rank == rank && info.ranks == (ranks + 1 - rank % 2) / 2);
+  uint64_t least = 0, most = 0; /* The group's ranks have one number for it. */
+  MUST(hawser_world_all_reduce(half, &info.id, &least, 1, HAWSER_U64, HAWSER_MIN, NULL));
+  MUST(hawser_world_all_reduce(half, &info.id, &most, 1, HAWSER_U64, HAWSER_MAX, NULL));
+  CHECK(info.id != 0 && least == most);
   uint64_t one = 1, count = 0;
   MUST(hawser_world_all_reduce(half, &one, &count, 1, HAWSER_U64, HAWSER_SUM, NULL));
   CHECK(count == info.ranks);
@@ -321,12 +368,13 @@ static void test_misuse(hawser_world world) {
 static void test_all(hawser_world world) {
   hawser_world_info info = HAWSER_INIT(hawser_world_info);
   MUST(hawser_world_info_get(world, &info));
-  CHECK(info.failed == 0 && info.epoch == 0);
+  CHECK(info.failed == 0 && info.epoch == 0 && info.id == 0);
   test_misuse(world);
   test_collectives(world, info.rank, info.ranks);
   test_mapped_memory(world, info.rank, info.ranks);
   test_classes(world, info.rank, info.ranks);
   test_compressed(world, info.rank, info.ranks);
+  test_reducer(world, info.rank, info.ranks);
   test_messages(world, info.rank, info.ranks);
   test_calls(world, info.rank, info.ranks);
   test_groups(world, info.rank, info.ranks);

@@ -948,6 +948,40 @@ def test_the_example_trains():
     assert "largest error" in trained.stdout
 
 
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("name, says", [("world_parameter_server.py", "pushes, largest error"),
+                                        ("world_weights.py", "4 arrays, 4 MiB")])
+def test_the_examples_run(name, says, ranks):
+    example = os.path.join(os.environ["TEST_SOURCE"], "examples", name)
+    done = run("-n", str(ranks), sys.executable, example)
+    assert done.returncode == 0, done.stderr
+    assert says in done.stdout
+
+
+def test_a_world_and_its_groups_have_numbers():
+    worlds = World.local(4)
+    assert {world.id for world in worlds} == {0}
+    groups = [world.duplicate() for world in worlds]
+    others = [world.duplicate() for world in worlds]
+    pairs = [worlds[rank].group([0, 1]) for rank in (0, 1)]
+    numbers = [{each.id for each in some} for some in (groups, others, pairs)]
+    assert all(len(some) == 1 and some != {0} for some in numbers), numbers
+    assert len(set.union(*numbers)) == 3
+    for world in worlds:
+        world.close()
+
+
+def test_all_to_all_of_equal_blocks_is_not_the_one_with_counts():
+    worlds = World.local(2)
+    x, out = [numpy.arange(2.0) for _ in worlds], [numpy.empty(2) for _ in worlds]
+    requests = [worlds[0].iall_to_all(out[0], x[0]), worlds[1].iall_to_allv(out[1], x[1], [1, 1], [1, 1])]
+    for request in requests:
+        with pytest.raises(hawser.InvalidError, match="differ"):
+            request.wait(20)
+    for world in worlds:
+        world.close()
+
+
 def test_no_launcher_says_so(monkeypatch):
     for name in list(os.environ):
         if name.startswith(("HAWSER_WORLD_", "OMPI_", "PMI_", "SLURM_")) or name in ("RANK", "WORLD_SIZE"):

@@ -129,6 +129,48 @@ TEST_F(HostBoards, EachOperationGivesWhatItMust) {
   }
 }
 
+// Two hosts exchange one message each way, whatever the number of their ranks is.
+TEST_F(HostBoards, SmallBlocksForOtherHostsGoTogether) {
+  for (const Hosts& hosts : {Hosts{0, 0, 1, 1}, Hosts{0, 1, 0, 1, 2, 0}, Hosts{1, 0, 0}, Hosts{0, 0, 0, 1, 2, 3}}) {
+    open_on(hosts);
+    until_on_boards();
+    const std::size_t size = worlds_.size();
+    for (std::size_t round = 0; round < 30; ++round) {
+      const std::size_t count = 1 + round * 5;
+      on_all([&](std::size_t rank) {
+        const auto at = [&](std::size_t from, std::size_t to, std::size_t i) {
+          return value(i + to * count, from, static_cast<int>(round));
+        };
+        std::vector<float> in(count * size), out(count * size, -1.0F);
+        for (std::size_t i = 0; i < in.size(); ++i) in[i] = at(rank, 0, i);
+        World& world = worlds_[rank];
+        const Status status = round % 2 == 0
+                                  ? world.all_to_all(in.data(), out.data(), count, DataType::kFloat32)
+                                  : world.iall_to_all(in.data(), out.data(), count, DataType::kFloat32).wait(60s);
+        ASSERT_TRUE(status.ok()) << status.to_string();
+        for (std::size_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], at(i / count, rank, i % count)) << i;
+        for (std::size_t i = 0; i < in.size(); ++i) ASSERT_EQ(in[i], at(rank, 0, i)) << i;
+      });
+      if (HasFatalFailure()) return;
+      EXPECT_TRUE(are_on_boards());
+    }
+  }
+}
+
+TEST_F(HostBoards, AnEvenExchangeIsNoOther) {
+  open_on({0, 0, 1, 1});
+  const std::vector<std::uint64_t> ones(4, 1);
+  std::vector<std::vector<float>> in(4, std::vector<float>(4)), out = in;
+  std::vector<Request> all;
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    World& world = worlds_[rank];
+    float *const from = in[rank].data(), *const to = out[rank].data();
+    all.push_back(rank == 2 ? world.iall_to_all(from, to, ones, ones, DataType::kFloat32)
+                            : world.iall_to_all(from, to, 1, DataType::kFloat32));
+  }
+  for (Request& each : all) EXPECT_EQ(each.wait(30s).code(), Code::kInvalid);
+}
+
 // Above what boards take at once.
 TEST_F(HostBoards, LargeOnesGoInPieces) {
   for (const Hosts& hosts : {Hosts{0, 0, 1, 1}, Hosts{0, 1, 0, 0}, Hosts{0, 0, 0, 0, 1, 1}, Hosts{0, 1, 2, 0, 1, 2}}) {

@@ -186,7 +186,8 @@ hawser_world_info info_of(const World& world) {
           .last_number = world.last_number(),
           .host = world.host(world.rank()),
           .local_rank = world.local_rank(),
-          .local_size = world.local_size()};
+          .local_size = world.local_size(),
+          .id = world.id()};
 }
 
 /// `end(world)` ends it; afterwards releasing the handle does nothing more.

@@ -19,6 +19,20 @@ Result<ReduceOp> op_of(const char* call, int number) {
   return invalid(call, "op = " + std::to_string(number) + " is none of HAWSER_SUM to HAWSER_XOR");
 }
 
+Result<Reducer> reducer_of(const char* call, const hawser_operation_options& options) {
+  if (options.reducer == nullptr) return Reducer();
+  HAWSER_TRY_ASSIGN(const hawser_reducer given,
+                    options_of(call, "hawser_reducer", options.reducer, sizeof(hawser_reducer)));
+  HAWSER_TRY(not_null(call, reinterpret_cast<const void*>(given.combine), "a reducer's `combine`"));
+  if ((given.flags & ~HAWSER_REDUCER_COMMUTES) != 0) return invalid(call, "a reducer has flags that are not known");
+  return Reducer{.combine = [combine = given.combine, context = given.context](
+                                void* out, const void* first, const void* second,
+                                std::size_t count) { combine(context, out, first, second, count); },
+                 .name = given.name == nullptr ? std::string_view() : std::string_view(given.name),
+                 .commutes = (given.flags & HAWSER_REDUCER_COMMUTES) != 0,
+                 .element_bytes = given.element_bytes};
+}
+
 /// A function of the C ABI that begins a collective.
 struct Caller {
   const char* name;
@@ -44,12 +58,14 @@ Result<Collective> collective(Caller call, hawser_world world, int type, int op,
   HAWSER_TRY_ASSIGN(const hawser_operation_options given, operation_options(call, options));
   HAWSER_TRY_ASSIGN(auto its, find<WorldObject>(call, world));
   HAWSER_TRY_ASSIGN(Compressor compress, compressor_of(call, given));
+  HAWSER_TRY_ASSIGN(Reducer reducer, reducer_of(call, given));
   return Collective{.world = std::move(its),
                     .type = elements,
                     .op = how,
                     .options = {.timeout = Duration(given.timeout_ns),
                                 .reproducible = given.flag != 0,
                                 .compress = std::move(compress),
+                                .reducer = std::move(reducer),
                                 .is_waited_for = call.waits}};
 }
 
@@ -161,6 +177,7 @@ Result<Request> all_to_all(Caller call, hawser_world world, const void* in, void
                                    gets = counts_of(there, count, in_counts);
   HAWSER_TRY(not_null(call, in, sum_of(sends), "in"));
   HAWSER_TRY(not_null(call, out, sum_of(gets), "out"));
+  if (out_counts == nullptr && in_counts == nullptr) return there.iall_to_all(in, out, count, its.type, its.options);
   return there.iall_to_all(in, out, sends, gets, its.type, its.options);
 }
 

@@ -456,6 +456,10 @@ RequestHandle iall_to_all(const WorldHandle& self, nb::handle out, nb::handle x,
   has_count(output, sum(come), call, "out");
   has_count(input, sum(go), call, "x");
   const CollectiveOptions options = options_of(self, timeout);
+  if (!out_counts && !in_counts && input.count == output.count) {
+    return fly(self, {to, from},
+               [&](World& its) { return its.iall_to_all(input.data, writable(output), go[0], input.type, options); });
+  }
   return fly(self, {to, from},
              [&](World& its) { return its.iall_to_all(input.data, writable(output), go, come, input.type, options); });
 }
@@ -758,6 +762,9 @@ void bind_failure(nb::class_<WorldHandle>& world) {
   world
       .def_prop_ro(
           "failed", [](const WorldHandle& self) { return self.state->world.failed(); }, "Ranks that failed.")
+      .def_prop_ro(
+          "id", [](const WorldHandle& self) { return self.state->world.id(); },
+          "0 of the world that was opened; of a group a number of its own. Shrinking keeps it.")
       .def_prop_ro(
           "epoch", [](const WorldHandle& self) { return self.state->world.epoch(); }, "How often it was shrunk.")
       .def_prop_ro("old_rank", &old_rank, "Of a world that shrink made: what this rank was before.")

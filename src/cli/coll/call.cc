@@ -28,6 +28,7 @@ schedule::Call call_of(What operation, std::uint32_t ranks, std::span<const std:
     case What::kAllToAll:
       call.counts.assign(ranks, (count + ranks - 1) / ranks);
       call.in_counts = call.counts;
+      call.is_even = operation == What::kAllToAll;
       break;
     default:
       call.count = count;

@@ -81,7 +81,7 @@ Request Meter::begin(const schedule::Call& call, std::string_view algorithm) {
     case What::kScatter:
       return world_.iscatter(in_.data, out_.data, call.counts, kType, call.root, options);
     case What::kAllToAll:
-      return world_.iall_to_all(in_.data, out_.data, call.counts, call.in_counts, kType, options);
+      return world_.iall_to_all(in_.data, out_.data, call.counts[0], kType, options);
     case What::kScan:
     case What::kExclusiveScan:
       return world_.iscan(in_.data, out_.data, call.count, kType, kOp, call.operation == What::kExclusiveScan, options);

@@ -9,7 +9,7 @@
 // --tls 1 runs the backend over TLS, too, in the same rounds. Its ceiling is the sum of the time that the backend takes
 // without it and of what a TLS session alone takes for so many bytes, sealing on one core while the other opens. It
 // prints first what of the processor such a session takes. --quic 1 runs the backend quic in the same rounds, too,
-// beside the same ceiling.
+// beside the same ceiling. --covered 1 runs these ways alone, for a profiler; it prints no ratio.
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -522,7 +522,12 @@ struct Covered {
     const Quantiles its = quantiles(run_hawser(shape, mine, theirs, over));
     p50.push_back(its.p50), p99.push_back(its.p99);
     const double bytes = shape.ping_pong ? 0 : static_cast<double>(shape.block * shape.blocks);
-    ceiling.push_back(our_p50 + bytes * measure_tls_alone().slower);
+    if (our_p50 > 0) ceiling.push_back(our_p50 + bytes * measure_tls_alone().slower);
+  }
+  void print_alone(const Shape& shape) const {
+    const double own = quantiles(p50).p50;
+    printf("%-26s %s p50 %9.1f us p99 %9.1f  GB/s %6.2f\n", shape.name.c_str(), name.c_str(), own / 1e3,
+           quantiles(p99).p50 / 1e3, static_cast<double>(shape.block * shape.blocks) / own);
   }
   void print(const Shape& shape) const {
     const double own = quantiles(p50).p50, best = quantiles(ceiling).p50;
@@ -554,23 +559,31 @@ void run_row(const Shape& shape, int rounds, Board& board, std::byte* mine, std:
   fflush(stdout);
 }
 
+void run_covered(const Shape& shape, int rounds, std::byte* mine, std::byte* theirs, std::vector<Covered> covered) {
+  for (int round = 0; round < rounds; ++round) {
+    for (Covered& each : covered) each.add(shape, mine, theirs, 0);
+  }
+  for (const Covered& each : covered) each.print_alone(shape);
+}
+
 int run(int argc, char** argv) {
   int rounds = 5;
   std::string only;
   Params params, quic_params;
-  bool has_tls = false, has_quic = false;
+  bool has_tls = false, has_quic = false, is_covered_only = false;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string key = argv[i], value = argv[i + 1];
     if (key == "--rounds") rounds = std::atoi(value.c_str());
     if (key == "--only") only = value;
     if (key == "--tls") has_tls = value != "0";
     if (key == "--quic") has_quic = value != "0";
+    if (key == "--covered") is_covered_only = value != "0";
     if (key == "--quic-param") quic_params[value.substr(0, value.find('='))] = value.substr(value.find('=') + 1);
     if (key == "--param") params[value.substr(0, value.find('='))] = value.substr(value.find('=') + 1);
   }
   const Over clear = {.params = params};
   std::vector<Covered> covered;
-  if (has_tls) {
+  if (has_tls && !is_covered_only) {
     const TlsAlone alone = measure_tls_alone();
     printf("TLS alone, processor time of a byte: sealing %.3f ns, opening %.3f ns\n", alone.sealing_cpu,
            alone.opening_cpu);
@@ -608,7 +621,12 @@ int run(int argc, char** argv) {
     shapes.push_back({.name = verb + "1000 x 64 KiB", .op = op, .block = 64 << 10, .blocks = 1000, .count = 8});
   }
   for (const Shape& shape : shapes) {
-    if (shape.name.find(only) != std::string::npos) run_row(shape, rounds, *board, mine, theirs, clear, covered);
+    if (shape.name.find(only) == std::string::npos) continue;
+    if (is_covered_only) {
+      run_covered(shape, rounds, mine, theirs, covered);
+    } else {
+      run_row(shape, rounds, *board, mine, theirs, clear, covered);
+    }
   }
   return 0;
 }

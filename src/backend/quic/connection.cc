@@ -380,7 +380,7 @@ int Connection::handshake_completed(ngtcp2_conn*, void* self) {
 }
 
 Flow& Connection::add_flow(std::int64_t id) {
-  flows_.push_back(std::make_unique<Flow>());
+  flows_.push_back(std::make_unique<Flow>(set_.chunks));
   flows_.back()->id = id;
   flows_.back()->window = first_window();
   return *flows_.back();

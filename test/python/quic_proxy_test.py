@@ -73,7 +73,7 @@ def test_where_too_little_arrives_each_transfer_is_whole_or_a_typed_error(target
                 outcomes.append("good")
             except (hawser.TimedOutError, hawser.DisconnectedError):
                 outcomes.append("error")
-        assert lost < 1 or outcomes == ["good"] * 3, outcomes
+        assert lost < 1 or outcomes[-1] == "good", outcomes
         proxy.chances["lost"] = 0.0
         own[:] = 9
         again = source.find_peer(f"target@127.0.0.1:{proxy.port}#{target.ticket}", timeout=20 * SCALE)

@@ -1,6 +1,7 @@
 // The tcp backend against raw sockets that do the same, interleaved in one run: two processes, one per core.
 //
 //   tcp_raw_bench [--rounds N] [--only TEXT] [--param key=value]... [--tls 1] [--quic 1] [--quic-param key=value]...
+//                 [--bare BYTES [--bare-streams N]]
 //
 // Each row runs raw and hawser by turns, N times, and prints the medians and their ratio. `near` or `far` before a row
 // tells how the two cores share caches (round trip of one cache line below or above 260 ns); rows of different words do
@@ -9,7 +10,8 @@
 // --tls 1 runs the backend over TLS, too, in the same rounds. Its ceiling is the sum of the time that the backend takes
 // without it and of what a TLS session alone takes for so many bytes, sealing on one core while the other opens. It
 // prints first what of the processor such a session takes. --quic 1 runs the backend quic in the same rounds, too,
-// beside the same ceiling.
+// beside the same ceiling, and --bare BYTES ngtcp2 alone with datagrams of that size (bare_quic.h): give the backend the
+// same by --quic-param datagram=BYTES. --covered 1 runs these ways alone, for a profiler; it prints no ratio.
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -34,6 +36,7 @@
 
 #ifdef HAWSER_WITH_QUIC
 #include "backend/quic/factory.h"
+#include "bare_quic.h"
 #endif
 #include "backend/tcp/factory.h"
 #include "base/id128.h"
@@ -70,6 +73,7 @@ struct Board {
   std::atomic<bool> stop;
   std::atomic<bool> ready;
   char address[512];
+  std::uint16_t bare_port;
   base::Id128 incarnation[2];
   base::Id128 key[2];
 };
@@ -434,6 +438,61 @@ bool verify(const Shape& shape, const std::byte* mine, const std::byte* theirs) 
   return true;
 }
 
+// ---- ngtcp2 alone
+
+#ifdef HAWSER_WITH_QUIC
+/// The same way round as `raw`: what was asked for moves, and one byte answers.
+void bare_child(const Shape& shape, Board& board, std::byte* arena, std::size_t datagram) {
+  pin(1);
+  BareQuic end(datagram);
+  board.bare_port = end.port();
+  board.ready = true;
+  const std::uint64_t bytes = shape.ping_pong ? 8 : shape.block * shape.blocks;
+  std::uint64_t wanted = 0;
+  while (!board.stop) {
+    end.turn();
+    if (end.streams() == 0) continue;
+    const bool is_read = shape.op == Operation::kRead && !shape.ping_pong;
+    if (end.came() < wanted + (is_read ? 1 : bytes)) continue;
+    wanted += is_read ? 1 : bytes;
+    end.send(0, {arena, is_read ? bytes : shape.ping_pong ? 8 : 1});
+  }
+  _exit(0);
+}
+
+std::vector<double> run_bare(const Shape& shape, std::byte* mine, std::byte* theirs, std::size_t datagram,
+                             std::size_t streams) {
+  auto* board = new (map_shared(sizeof(Board))) Board();
+  const pid_t child = fork();
+  if (child == 0) bare_child(shape, *board, theirs, datagram);
+  while (!board->ready) sched_yield();
+  std::vector<double> times;
+  {
+    BareQuic end(datagram, board->bare_port);
+    while (!end.is_up()) end.turn();
+    end.open_streams(streams);
+    const bool is_read = shape.op == Operation::kRead && !shape.ping_pong;
+    const std::size_t bytes = shape.ping_pong ? 8 : shape.block * shape.blocks;
+    const std::uint64_t answer = shape.ping_pong ? 8 : is_read ? bytes : 1;
+    for (std::size_t i = 0; i < shape.count; ++i) {
+      const std::int64_t begin = now_ns();
+      const std::uint64_t wanted = end.came() + answer;
+      const std::size_t share = is_read || shape.ping_pong ? 0 : bytes / streams;
+      for (std::size_t k = 0; share > 0 && k < streams; ++k) {
+        end.send(k, {mine + k * share, k + 1 < streams ? share : bytes - k * share});
+      }
+      if (share == 0) end.send(0, {mine, shape.ping_pong ? std::size_t{8} : std::size_t{1}});
+      while (end.came() < wanted) end.turn();
+      times.push_back(static_cast<double>(now_ns() - begin));
+    }
+    board->stop = true;
+    waitpid(child, nullptr, 0);
+  }
+  munmap(board, sizeof(Board));
+  return times;
+}
+#endif
+
 // ---- GnuTLS alone
 
 std::int64_t own_cpu_ns() {
@@ -516,19 +575,43 @@ double line_ns(Board& board) {
 struct Covered {
   std::string name;
   Over over;
-  std::vector<double> p50 = {}, p99 = {}, ceiling = {};
+  std::size_t bare = 0, bare_streams = 1;  ///< Beside ngtcp2 alone, with datagrams of that size.
+  std::vector<double> p50 = {}, p99 = {}, ceiling = {}, bare50 = {}, bare99 = {};
 
   void add(const Shape& shape, std::byte* mine, std::byte* theirs, double our_p50) {
     const Quantiles its = quantiles(run_hawser(shape, mine, theirs, over));
     p50.push_back(its.p50), p99.push_back(its.p99);
+    add_bare(shape, mine, theirs);
     const double bytes = shape.ping_pong ? 0 : static_cast<double>(shape.block * shape.blocks);
-    ceiling.push_back(our_p50 + bytes * measure_tls_alone().slower);
+    if (our_p50 > 0) ceiling.push_back(our_p50 + bytes * measure_tls_alone().slower);
+  }
+  void add_bare([[maybe_unused]] const Shape& shape, [[maybe_unused]] std::byte* mine,
+                [[maybe_unused]] std::byte* theirs) {
+#ifdef HAWSER_WITH_QUIC
+    if (bare == 0) return;
+    const Quantiles alone = quantiles(run_bare(shape, mine, theirs, bare, bare_streams));
+    bare50.push_back(alone.p50), bare99.push_back(alone.p99);
+#endif
+  }
+  void print_bare(const Shape& shape) const {
+    if (bare50.empty()) return;
+    const double own = quantiles(p50).p50, its = quantiles(bare50).p50;
+    printf("%-5s %-26s ngtcp2 alone, %zu streams: p50 %9.1f us p99 %9.1f  GB/s %6.2f  ngtcp2 / %s %.2f\n", "",
+           shape.name.c_str(), bare_streams, its / 1e3, quantiles(bare99).p50 / 1e3,
+           static_cast<double>(shape.block * shape.blocks) / its, name.c_str(), its / own);
+  }
+  void print_alone(const Shape& shape) const {
+    const double own = quantiles(p50).p50;
+    printf("%-26s %s p50 %9.1f us p99 %9.1f  GB/s %6.2f\n", shape.name.c_str(), name.c_str(), own / 1e3,
+           quantiles(p99).p50 / 1e3, static_cast<double>(shape.block * shape.blocks) / own);
+    print_bare(shape);
   }
   void print(const Shape& shape) const {
     const double own = quantiles(p50).p50, best = quantiles(ceiling).p50;
     printf("%-5s %-26s %s p50 %9.1f us p99 %9.1f  GB/s %6.2f  ceiling %9.1f us  ceiling / %s %.2f\n", "",
            shape.name.c_str(), name.c_str(), own / 1e3, quantiles(p99).p50 / 1e3,
            static_cast<double>(shape.block * shape.blocks) / own, best / 1e3, name.c_str(), best / own);
+    print_bare(shape);
   }
 };
 
@@ -554,23 +637,34 @@ void run_row(const Shape& shape, int rounds, Board& board, std::byte* mine, std:
   fflush(stdout);
 }
 
+void run_covered(const Shape& shape, int rounds, std::byte* mine, std::byte* theirs, std::vector<Covered> covered) {
+  for (int round = 0; round < rounds; ++round) {
+    for (Covered& each : covered) each.add(shape, mine, theirs, 0);
+  }
+  for (const Covered& each : covered) each.print_alone(shape);
+}
+
 int run(int argc, char** argv) {
   int rounds = 5;
   std::string only;
   Params params, quic_params;
-  bool has_tls = false, has_quic = false;
+  bool has_tls = false, has_quic = false, is_covered_only = false;
+  [[maybe_unused]] std::size_t bare = 0, bare_streams = 1;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string key = argv[i], value = argv[i + 1];
     if (key == "--rounds") rounds = std::atoi(value.c_str());
     if (key == "--only") only = value;
     if (key == "--tls") has_tls = value != "0";
     if (key == "--quic") has_quic = value != "0";
+    if (key == "--bare") bare = std::strtoul(value.c_str(), nullptr, 10);
+    if (key == "--bare-streams") bare_streams = std::strtoul(value.c_str(), nullptr, 10);
+    if (key == "--covered") is_covered_only = value != "0";
     if (key == "--quic-param") quic_params[value.substr(0, value.find('='))] = value.substr(value.find('=') + 1);
     if (key == "--param") params[value.substr(0, value.find('='))] = value.substr(value.find('=') + 1);
   }
   const Over clear = {.params = params};
   std::vector<Covered> covered;
-  if (has_tls) {
+  if (has_tls && !is_covered_only) {
     const TlsAlone alone = measure_tls_alone();
     printf("TLS alone, processor time of a byte: sealing %.3f ns, opening %.3f ns\n", alone.sealing_cpu,
            alone.opening_cpu);
@@ -581,7 +675,9 @@ int run(int argc, char** argv) {
   if (has_quic) {
     covered.push_back(
         {.name = "quic",
-         .over = {.factory = backend::quic_factory(), .params = quic_params, .security = Security::kNone}});
+         .over = {.factory = backend::quic_factory(), .params = quic_params, .security = Security::kNone},
+         .bare = bare,
+         .bare_streams = bare_streams});
   }
 #else
   if (has_quic) fprintf(stderr, "this build has no QUIC\n");
@@ -608,7 +704,12 @@ int run(int argc, char** argv) {
     shapes.push_back({.name = verb + "1000 x 64 KiB", .op = op, .block = 64 << 10, .blocks = 1000, .count = 8});
   }
   for (const Shape& shape : shapes) {
-    if (shape.name.find(only) != std::string::npos) run_row(shape, rounds, *board, mine, theirs, clear, covered);
+    if (shape.name.find(only) == std::string::npos) continue;
+    if (is_covered_only) {
+      run_covered(shape, rounds, mine, theirs, covered);
+    } else {
+      run_row(shape, rounds, *board, mine, theirs, clear, covered);
+    }
   }
   return 0;
 }

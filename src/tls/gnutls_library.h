@@ -54,7 +54,10 @@ namespace hawser::tls {
   X(pubkey_import_x509)               \
   X(pubkey_init)                      \
   X(pubkey_verify_data2)              \
+  X(packet_deinit)                    \
+  X(packet_get)                       \
   X(record_recv)                      \
+  X(record_recv_packet)               \
   X(record_send)                      \
   X(session_get_desc)                 \
   X(session_set_ptr)                  \

@@ -4,8 +4,10 @@
 #include <cerrno>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "base/check.h"
+#include "base/copy.h"
 #include "base/format.h"
 #include "base/try.h"
 #include "tls/peer_key.h"
@@ -33,6 +35,7 @@ Result<std::unique_ptr<Session>> Session::open(std::shared_ptr<const Credentials
 }
 
 Session::~Session() {
+  drop_record();
   if (session_ != nullptr) library_.deinit(session_);
 }
 
@@ -58,7 +61,7 @@ Status Session::init(End end) {
 // ---- The socket's side.
 
 std::span<std::byte> Session::room() {
-  if (in_begin_ == in_end_) in_begin_ = in_end_ = 0;
+  if (in_begin_ == in_end_) in_begin_ = in_end_ = 0;  // GnuTLS takes all there is, parts of records too.
   if (in_begin_ > 0 && in_.size() - in_end_ < kRecordMax) {
     std::memmove(in_.data(), in_.data() + in_begin_, in_end_ - in_begin_);
     in_end_ -= in_begin_;
@@ -66,8 +69,14 @@ std::span<std::byte> Session::room() {
   }
   // A record may be longer than the first buffer; who is not up yet sends no such.
   if (in_.empty()) in_.resize(kInFirst);
-  if (is_up_ && in_.size() < kInMax && in_end_ == in_.size()) in_.resize(std::min(kInMax, 4 * in_.size()));
+  if (is_up_ && was_filled_ && in_.size() < kInMax) in_.resize(std::min(kInMax, 4 * in_.size()));
+  was_filled_ = false;
   return std::span(in_).subspan(in_end_);
+}
+
+void Session::came(std::size_t bytes) {
+  in_end_ += bytes;
+  was_filled_ = in_end_ == in_.size();
 }
 
 void Session::sent(std::size_t bytes) {
@@ -94,7 +103,7 @@ ssize_t Session::pull(gnutls_transport_ptr_t self, void* to, std::size_t size) {
     session.library_.transport_set_errno(session.session_, EAGAIN);
     return -1;
   }
-  if (there > 0) std::memcpy(to, session.in_.data() + session.in_begin_, there);
+  if (there > 0) base::copy_cached(to, session.in_.data() + session.in_begin_, there);
   session.in_begin_ += there;
   return static_cast<ssize_t>(there);
 }
@@ -209,18 +218,29 @@ Result<std::size_t> Session::write(std::span<const iovec> parts) {
   return total;
 }
 
-Result<std::size_t> Session::read_record(std::span<std::byte> bytes) {
+void Session::drop_record() {
+  if (record_ != nullptr) library_.packet_deinit(std::exchange(record_, nullptr));
+  unread_ = {};
+}
+
+/// Opens the next record. False: it did not come yet, or the peer is done. GnuTLS keeps its bytes until they were
+/// copied from there: its own copy is the C library's, which has the bad case that base::copy_cached has not.
+Result<bool> Session::next_record() {
+  drop_record();
   ssize_t got = 0;
   do {
-    got = library_.record_recv(session_, bytes.data(), bytes.size());
+    got = library_.record_recv_packet(session_, &record_);
   } while (got == GNUTLS_E_INTERRUPTED || got == GNUTLS_E_WARNING_ALERT_RECEIVED);
-  if (got == GNUTLS_E_AGAIN) return 0;
-  if (got == 0) {
-    is_done_ = true;
-    return 0;
-  }
+  if (got == GNUTLS_E_AGAIN) return false;
   if (got < 0) return broken("TLS, receiving", static_cast<int>(got));
-  return static_cast<std::size_t>(got);
+  if (record_ == nullptr) {
+    is_done_ = true;
+    return false;
+  }
+  gnutls_datum_t bytes = {};
+  library_.packet_get(record_, &bytes, nullptr);
+  unread_ = {reinterpret_cast<const std::byte*>(bytes.data), bytes.size};
+  return true;
 }
 
 Result<std::size_t> Session::read(std::span<const iovec> parts) {
@@ -228,14 +248,20 @@ Result<std::size_t> Session::read(std::span<const iovec> parts) {
   HAWSER_ASSERT(is_up_, "plain bytes come after the handshake");
   std::size_t total = 0;
   for (const iovec& part : parts) {
-    for (std::span<std::byte> left = bytes_of(part); !left.empty() && !is_done_;) {
-      Result<std::size_t> got = read_record(left);
-      if (!got && total == 0) return got.error();
-      if (!got || *got == 0) return total;  // What broke it is told by the next call.
-      total += *got;
-      left = left.subspan(*got);
+    for (std::span<std::byte> left = bytes_of(part); !left.empty();) {
+      if (unread_.empty()) {
+        const Result<bool> is_there = is_done_ ? false : next_record();
+        if (!is_there && total == 0) return is_there.error();
+        if (!is_there || !*is_there) return total;  // What broke it is told by the next call.
+      }
+      const std::size_t count = std::min(left.size(), unread_.size());
+      base::copy_cached(left.data(), unread_.data(), count);
+      unread_ = unread_.subspan(count);
+      total += count;
+      left = left.subspan(count);
     }
   }
+  if (unread_.empty()) drop_record();
   return total;
 }
 

@@ -43,7 +43,7 @@ class Session {
 
   /// Where to put bytes of the peer; empty: take plain bytes out first.
   std::span<std::byte> room();
-  void came(std::size_t bytes) { in_end_ += bytes; }
+  void came(std::size_t bytes);
   /// The peer will send no more.
   void ended() { in_ended_ = true; }
 
@@ -86,13 +86,17 @@ class Session {
   bool has_out_room() const { return kOut - out_.size() >= kRecordMax + kRecordFrame; }
   Status broken(std::string_view doing, int result);
   Result<std::size_t> write_record(std::span<const std::byte> bytes);
-  Result<std::size_t> read_record(std::span<std::byte> bytes);
+  Result<bool> next_record();
+  void drop_record();
 
   std::shared_ptr<const Credentials> credentials_;
   const Gnutls& library_;
   gnutls_session_t session_ = nullptr;
   std::vector<std::byte> in_;  ///< What came and GnuTLS has not taken: from in_begin_ to in_end_.
   std::size_t in_begin_ = 0, in_end_ = 0;
+  bool was_filled_ = false;              ///< There may be more than `room` had room for.
+  gnutls_packet_t record_ = nullptr;     ///< The last that was opened, while some of it was not read,
+  std::span<const std::byte> unread_{};  ///< namely this.
   std::vector<std::byte> out_;
   std::size_t out_begin_ = 0;
   std::vector<std::byte> gathered_;  ///< Small parts, until they are a record.

@@ -229,6 +229,37 @@ TEST_F(SessionTest, WriteTakesNoMoreThanThereIsRoomFor) {
   EXPECT_EQ(opener_->write({&part, 1}).value(), 0u);
 }
 
+// The socket is read in calls of this size: small ones cost a turn of the port each.
+TEST_F(SessionTest, ThereIsRoomForMoreOnceMoreCameThanThereWasRoomFor) {
+  shake();
+  Bytes bytes = pattern(4 * Session::kInMax, 9), arrived;
+  const iovec part = part_of(bytes);
+  std::vector<std::size_t> rooms;
+  for (std::size_t sent = 0; sent < bytes.size() || !opener_->to_send().empty();) {
+    const iovec rest = {static_cast<std::byte*>(part.iov_base) + sent, part.iov_len - sent};
+    sent += opener_->write({&rest, 1}).value();
+    rooms.push_back(acceptor_->room().size());
+    carry(*opener_, *acceptor_);
+    const Bytes got = read_all(*acceptor_).value();
+    arrived.insert(arrived.end(), got.begin(), got.end());
+  }
+  EXPECT_EQ(arrived, bytes);
+  EXPECT_EQ(rooms.front(), Session::kInFirst);
+  EXPECT_EQ(std::ranges::max(rooms), Session::kInMax);
+}
+
+TEST_F(SessionTest, ABufferThatIsNeverFullStaysSmall) {
+  shake();
+  for (int i = 0; i < 100; ++i) {
+    Bytes words = pattern(1'000, 3);
+    const iovec part = part_of(words);
+    ASSERT_EQ(opener_->write({&part, 1}).value(), words.size());
+    carry(*opener_, *acceptor_);
+    EXPECT_EQ(read_all(*acceptor_).value(), words);
+    EXPECT_EQ(acceptor_->room().size(), Session::kInFirst);
+  }
+}
+
 TEST_F(SessionTest, AChangedByteIsFoundAndNothingOfItsRecordIsRead) {
   shake();
   Bytes bytes = pattern(1'000, 4);

@@ -84,10 +84,12 @@ using OpenAgent = std::function<Result<Agent>(AgentOptions)>;
 }
 
 #ifdef HAWSER_WITH_TCP
-OpenAgent open_encrypted() {
-  return [](AgentOptions its) {
-    its.security = Security::kEncrypt;
-    return agent::open_with(std::move(its), factories());
+std::function<OpenAgent()> opener_at(Security level) {
+  return [level] {
+    return [level](AgentOptions its) {
+      its.security = level;
+      return agent::open_with(std::move(its), factories());
+    };
   };
 }
 #endif
@@ -160,7 +162,10 @@ std::vector<Setting> settings() {
 #endif
 #ifdef HAWSER_WITH_TCP
   add_real(all, {.name = "tcp", .backend = tcp(), .allocated = false});
-  add_real(all, {.name = "tcp_tls", .backend = tcp(), .allocated = false}, open_encrypted, {});
+  add_real(all, {.name = "tcp_tls", .backend = tcp(), .allocated = false}, opener_at(Security::kEncrypt), {});
+  add_real(all, {.name = "tcp_authenticate", .backend = tcp(), .allocated = false}, opener_at(Security::kAuthenticate),
+           {});
+  add_real(all, {.name = "tcp_none", .backend = tcp(), .allocated = false}, opener_at(Security::kNone), {});
 #ifdef HAWSER_WITH_FILE
   add_real(all, {.name = "tcp_files", .backend = tcp(), .allocated = false, .files = true, .skips = skips_of_files()});
 #endif

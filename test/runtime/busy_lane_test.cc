@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "local_worlds.h"
+#include "with_quic.h"
 
 namespace hawser {
 namespace {
@@ -153,7 +154,7 @@ TEST_P(BusyLane, AWorldThatClosesEndsWhatWasLeft) {
   EXPECT_TRUE(request->done());
 }
 
-INSTANTIATE_TEST_SUITE_P(Over, BusyLane, testing::Values("shm", "tcp"),
+INSTANTIATE_TEST_SUITE_P(Over, BusyLane, testing::ValuesIn(with_quic<const char*>({"shm", "tcp"}, "quic")),
                          [](const auto& each) { return std::string(each.param); });
 
 }  // namespace

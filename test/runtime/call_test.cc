@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "with_quic.h"
+
 namespace hawser {
 namespace {
 
@@ -304,7 +306,8 @@ TEST_P(CallTest, AHandlerThatDoesNotEndIsToldOfByClose) {
   open_it = true;
 }
 
-INSTANTIATE_TEST_SUITE_P(Over, CallTest, testing::Values("any", "shm", "tcp"), [](const auto& it) { return it.param; });
+INSTANTIATE_TEST_SUITE_P(Over, CallTest, testing::ValuesIn(with_quic<std::string>({"any", "shm", "tcp"}, "quic")),
+                         [](const auto& it) { return it.param; });
 
 // It runs in the middle of what each of them would wait for.
 TEST(Calls, AnInlineHandlerMayCallNothingOfItsWorld) {

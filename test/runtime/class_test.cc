@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "wire/runtime.h"
+#include "with_quic.h"
 
 namespace hawser {
 namespace {
@@ -121,7 +122,7 @@ TEST_P(ClassTest, MessagesOfAllSizesComeWholeInEachClass) {
 /// for the lane, and so for bulk.
 TEST_P(ClassTest, UrgentMessagesOvertakeBulkOnes) {
   constexpr std::size_t kCount = 2;
-  const std::size_t bytes = GetParam().backend == "tcp" ? 128 << 20 : 256 << 20;
+  const std::size_t bytes = GetParam().backend == "tcp" || GetParam().backend == "quic" ? 128 << 20 : 256 << 20;
   const std::string large(bytes, 'b');
   std::vector<std::vector<std::byte>> into(kCount, std::vector<std::byte>(bytes));
   std::vector<Request> sends, receives;
@@ -249,10 +250,12 @@ TEST_P(ClassTest, GroupsAndSmallerWorldsHaveClasses) {
   check(smaller[kFrom], smaller[kTo]);
 }
 
-INSTANTIATE_TEST_SUITE_P(Over, ClassTest,
-                         testing::Values(Shape{"full", "shm"}, Shape{"full", "tcp"}, Shape{"full", "any"},
-                                         Shape{"hypercube", "any"}, Shape{"regular:2", "tcp"}),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(
+    Over, ClassTest,
+    testing::ValuesIn(with_quic<Shape>(
+        {{"full", "shm"}, {"full", "tcp"}, {"full", "any"}, {"hypercube", "any"}, {"regular:2", "tcp"}},
+        {"full", "quic"})),
+    name_of);
 
 }  // namespace
 }  // namespace hawser

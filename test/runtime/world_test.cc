@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "with_quic.h"
 
 namespace hawser {
 namespace {
@@ -729,7 +730,7 @@ TEST_P(WorldTest, AShutdownThatDoesNotEndNamesThoseThatHaveNotCalledIt) {
   for (const std::uint32_t rank : {2, 5}) EXPECT_FALSE(worlds[rank].barrier().ok()) << "the others are gone";
 }
 
-INSTANTIATE_TEST_SUITE_P(Over, WorldTest, testing::Values("any", "shm", "tcp"),
+INSTANTIATE_TEST_SUITE_P(Over, WorldTest, testing::ValuesIn(with_quic<std::string>({"any", "shm", "tcp"}, "quic")),
                          [](const auto& it) { return it.param; });
 
 }  // namespace

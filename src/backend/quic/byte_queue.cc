@@ -9,12 +9,22 @@
 
 namespace hawser::backend::quic {
 
+ChunkPool::Chunk ChunkPool::take() {
+  if (kept_.empty()) return std::make_unique_for_overwrite<std::byte[]>(kChunk);
+  Chunk chunk = std::move(kept_.back());
+  kept_.pop_back();
+  return chunk;
+}
+
+void ChunkPool::give(Chunk chunk) {
+  if (kept_.size() < kKeptMax) kept_.push_back(std::move(chunk));
+}
+
 void ByteQueue::append(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const std::size_t end = (begin_ + size_) % kChunk;
     if (begin_ + size_ == chunks_.size() * kChunk) {
-      chunks_.push_back(spare_ != nullptr ? std::exchange(spare_, nullptr)
-                                          : std::make_unique_for_overwrite<std::byte[]>(kChunk));
+      chunks_.push_back(pool_.take());
     }
     const std::size_t count = std::min(bytes.size(), kChunk - end);
     base::copy_cached(chunks_.back().get() + end, bytes.data(), count);
@@ -46,7 +56,7 @@ void ByteQueue::drop(std::size_t bytes) {
   begin_ += bytes;
   size_ -= bytes;
   while (begin_ >= kChunk) {
-    spare_ = std::move(chunks_.front());
+    pool_.give(std::move(chunks_.front()));
     chunks_.pop_front();
     begin_ -= kChunk;
   }
@@ -68,8 +78,8 @@ std::size_t ByteQueue::take(std::span<const iovec> parts) {
 }
 
 void ByteQueue::clear() {
+  for (ChunkPool::Chunk& chunk : chunks_) pool_.give(std::move(chunk));
   chunks_.clear();
-  spare_.reset();
   begin_ = size_ = 0;
 }
 

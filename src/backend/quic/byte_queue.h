@@ -3,7 +3,8 @@
 // ByteQueue: bytes of a stream in chunks that never move once they are written, from the first that is still needed to
 // the last that came. QUIC sends lost bytes again from where they lie, and what came waits here for its reader.
 //
-// Thread rule: one thread. Memory: what it holds, rounded up to chunks; whoever appends bounds it.
+// Thread rule: one thread. Memory: what it holds, rounded up to chunks; whoever appends bounds it. A ChunkPool keeps
+// kKeptMax chunks that nobody uses.
 
 #include <sys/uio.h>
 
@@ -12,12 +13,35 @@
 #include <deque>
 #include <memory>
 #include <span>
+#include <vector>
 
 namespace hawser::backend::quic {
 
+/// Chunks that were used up, for the queues of one thread: the last one is given first, for it may be in a cache. The
+/// heap would give their pages back to the system, and each would be cleared once more.
+class ChunkPool {
+ public:
+  using Chunk = std::unique_ptr<std::byte[]>;
+  static constexpr std::size_t kChunk = 32 * 1024;
+  static constexpr std::size_t kKeptMax = 32;
+
+  Chunk take();
+  void give(Chunk chunk);
+  std::size_t kept() const { return kept_.size(); }
+
+ private:
+  std::vector<Chunk> kept_;
+};
+
 class ByteQueue {
  public:
-  static constexpr std::size_t kChunk = 32 * 1024;
+  static constexpr std::size_t kChunk = ChunkPool::kChunk;
+
+  /// The pool outlives it.
+  explicit ByteQueue(ChunkPool& pool) : pool_(pool) {}
+  ~ByteQueue() { clear(); }
+  ByteQueue(const ByteQueue&) = delete;
+  ByteQueue& operator=(const ByteQueue&) = delete;
 
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
@@ -34,10 +58,8 @@ class ByteQueue {
   void clear();
 
  private:
-  using Chunk = std::unique_ptr<std::byte[]>;
-
-  std::deque<Chunk> chunks_;
-  Chunk spare_;
+  ChunkPool& pool_;
+  std::deque<ChunkPool::Chunk> chunks_;
   std::size_t begin_ = 0;  ///< Where the first byte is in the first chunk.
   std::size_t size_ = 0;
 };

@@ -16,7 +16,8 @@ std::vector<std::byte> pattern(std::size_t size, std::size_t from = 0) {
 }
 
 TEST(ByteQueue, GivesBackWhatCameInOrderAcrossChunks) {
-  ByteQueue queue;
+  ChunkPool pool;
+  ByteQueue queue(pool);
   const std::vector<std::byte> in = pattern(3 * ByteQueue::kChunk + 7);
   queue.append(std::span(in).first(5));
   queue.append(std::span(in).subspan(5));
@@ -30,7 +31,8 @@ TEST(ByteQueue, GivesBackWhatCameInOrderAcrossChunks) {
 }
 
 TEST(ByteQueue, BytesStayWhereTheyAreWhileOthersComeAndGo) {
-  ByteQueue queue;
+  ChunkPool pool;
+  ByteQueue queue(pool);
   const std::vector<std::byte> in = pattern(2 * ByteQueue::kChunk);
   queue.append(in);
   const std::byte* const second = queue.from(ByteQueue::kChunk).data();
@@ -41,7 +43,8 @@ TEST(ByteQueue, BytesStayWhereTheyAreWhileOthersComeAndGo) {
 }
 
 TEST(ByteQueue, TakesAsManyAsItIsToldTo) {
-  ByteQueue queue;
+  ChunkPool pool;
+  ByteQueue queue(pool);
   std::vector<std::byte> in = pattern(100);
   const std::array<iovec, 3> parts = {iovec{in.data(), 40}, iovec{in.data() + 40, 0}, iovec{in.data() + 40, 60}};
   EXPECT_EQ(queue.append(parts, 41), 41u);
@@ -53,7 +56,8 @@ TEST(ByteQueue, TakesAsManyAsItIsToldTo) {
 }
 
 TEST(ByteQueue, AChunkThatIsUsedUpIsUsedAgain) {
-  ByteQueue queue;
+  ChunkPool pool;
+  ByteQueue queue(pool);
   const std::vector<std::byte> in = pattern(ByteQueue::kChunk);
   for (int round = 0; round < 100; ++round) {
     queue.append(in);
@@ -61,7 +65,35 @@ TEST(ByteQueue, AChunkThatIsUsedUpIsUsedAgain) {
     ASSERT_EQ(std::memcmp(queue.from(0).data(), in.data(), in.size()), 0);
     queue.drop(ByteQueue::kChunk);
     ASSERT_TRUE(queue.empty());
+    ASSERT_EQ(pool.kept(), 1u);
   }
+}
+
+TEST(ChunkPool, TheLastOneIsGivenFirstAndNoMoreThanSoManyAreKept) {
+  ChunkPool pool;
+  std::vector<ChunkPool::Chunk> taken;
+  for (std::size_t i = 0; i < ChunkPool::kKeptMax + 5; ++i) taken.push_back(pool.take());
+  const std::byte* const last = taken[3].get();
+  pool.give(std::move(taken[2]));
+  pool.give(std::move(taken[3]));
+  EXPECT_EQ(pool.take().get(), last);
+  for (ChunkPool::Chunk& chunk : taken) {
+    if (chunk != nullptr) pool.give(std::move(chunk));
+  }
+  EXPECT_EQ(pool.kept(), ChunkPool::kKeptMax);
+}
+
+TEST(ChunkPool, QueuesShareItAndGiveAllBackAtTheirEnd) {
+  ChunkPool pool;
+  {
+    ByteQueue one(pool), other(pool);
+    one.append(pattern(2 * ByteQueue::kChunk));
+    one.clear();
+    EXPECT_EQ(pool.kept(), 2u);
+    other.append(pattern(ByteQueue::kChunk + 1));
+    EXPECT_EQ(pool.kept(), 0u);
+  }
+  EXPECT_EQ(pool.kept(), 2u);
 }
 
 }  // namespace

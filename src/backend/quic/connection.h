@@ -58,6 +58,8 @@ struct ConnectionOptions {
 struct Flow {
   static constexpr std::size_t kUnackedMax = 8u << 20;
 
+  explicit Flow(ChunkPool& pool) : out(pool), in(pool) {}
+
   std::int64_t id = -1;
   ByteQueue out;             ///< The peer has not acknowledged these bytes.
   std::size_t out_sent = 0;  ///< So much of it was sent.
@@ -105,6 +107,7 @@ struct ConnectionSet {
   ConnectionUser& user;
   RandomSource& random = secure_random();
   PacketBatch::Buffer spare = {};
+  ChunkPool chunks = {};
   ConnectionIds ids = ConnectionIds(random);
 };
 

@@ -34,7 +34,10 @@ class Channels {
       : pair_(31, {.latency = kOneWay}), from_(is_apart), to_(is_apart) {
     EXPECT_TRUE(pair_.come_up());
     pair_.acceptor.connection->trust();
-    pair_.tap = [this](int to, std::vector<std::byte>&) { return to == 0 || !is_losing_; };
+    pair_.tap = [this](int to, std::vector<std::byte>&) {
+      if (to == 1 && to_lose_ > 0) return --to_lose_, false;
+      return to == 0 || !is_losing_;
+    };
     open(0);
     open(1);
     for (const wire::Link link : links) {
@@ -51,6 +54,19 @@ class Channels {
     write();
     pair_.opener.connection->settle(pair_.now());
     is_losing_ = false;
+    pair_.run([this] { return read(), false; }, kTick);
+  }
+  /// A message on each at the same moment. `is_lost`: the first datagram that leaves is.
+  void say_both(wire::Link one, wire::Link other, bool is_lost) {
+    for (const wire::Link link : {one, other}) {
+      const std::string text = std::to_string(sent_.size()) + ' ' + std::string(100, 'x');
+      sent_.push_back({link, pair_.now()});
+      ASSERT_TRUE(from_.machine.send(link, base::as_bytes(text), {}));
+    }
+    to_lose_ = is_lost ? 1 : 0;
+    write();
+    pair_.opener.connection->settle(pair_.now());
+    to_lose_ = 0;
     pair_.run([this] { return read(), false; }, kTick);
   }
   /// Until all are there.
@@ -120,6 +136,7 @@ class Channels {
   std::vector<Sent> sent_;
   std::size_t came_ = 0;
   bool is_losing_ = false;
+  int to_lose_ = 0;  ///< So many of the next datagrams.
 };
 
 class QuicLinks : public testing::Test {
@@ -161,6 +178,23 @@ TEST_F(QuicLinks, WhatIsLostOfOneChannelDelaysNoOther) {
           << "links " << one.index() << " and " << other.index() << ", lost: " << lost;
     }
   }
+}
+
+// New bytes of two streams are never in one datagram.
+TEST_F(QuicLinks, MessagesThatGoAtOnceAreNotLostTogether) {
+  const wire::Link one(Priority::kRealtime, 16), other(Priority::kRealtime, 17);
+  const auto p99_of_both = [&](bool is_lossy) {
+    const std::array links = {one, other};
+    Channels channels(true, links);
+    base::Rng rng(18);
+    for (int i = 0; i < 1000; ++i) channels.say_both(one, other, is_lossy && rng.below(5) == 0);
+    EXPECT_TRUE(channels.finish());
+    return std::pair(channels.p99(one), channels.p99(other));
+  };
+  const auto [undisturbed_one, undisturbed] = p99_of_both(false);
+  const auto [disturbed_one, disturbed] = p99_of_both(true);
+  EXPECT_LE(disturbed.count(), undisturbed.count() * 3 / 2);
+  EXPECT_GT(disturbed_one, 2 * kOneWay) << "its messages were lost";
 }
 
 // So that the test above can fail: as it was before links had streams, and as it is within a group.

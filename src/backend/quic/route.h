@@ -22,7 +22,7 @@ inline bool is_same_route(const Route& a, const Route& b) {
 }
 
 /// Most bytes, and most datagrams, that one call sends: what the kernel takes for UDP_SEGMENT.
-inline constexpr std::size_t kSendBytesMax = 65'000;
+inline constexpr std::size_t kSendBytesMax = 65'504;
 inline constexpr std::size_t kSendPacketsMax = 64;
 
 /// A socket, or what a test has for one.

@@ -25,6 +25,8 @@ struct Weather {
   double lost = 0, doubled = 0, changed = 0, cut = 0, late = 0;
   Duration latency = std::chrono::microseconds(50);
   Duration lateness = std::chrono::milliseconds(2);
+  double bytes_per_ns = 0;               ///< Each way; 0: no bound.
+  std::size_t queue_bytes = 256 * 1024;  ///< What waits for its turn; more is lost.
 };
 
 class TestPair {
@@ -128,6 +130,7 @@ class TestPair {
   Doorkeeper* keeper = nullptr;
 
  private:
+  static constexpr std::size_t kHeads = 28;  ///< Of IP and UDP.
   struct Posted {
     int to = 0;
     Route route;  ///< As its receiver sees it.
@@ -152,12 +155,20 @@ class TestPair {
     }
     std::vector<std::byte> bytes(packet.begin(), packet.end());
     if (tap && !tap(to, bytes)) return;
+    Duration waits = Duration::zero();
+    if (weather_.bytes_per_ns > 0) {
+      Instant& free_at = free_at_[static_cast<std::size_t>(to)];
+      free_at = std::max(free_at, now_);
+      if (static_cast<double>((free_at - now_).count()) * weather_.bytes_per_ns > double(weather_.queue_bytes)) return;
+      free_at = free_at + Duration(static_cast<std::int64_t>(double(bytes.size() + kHeads) / weather_.bytes_per_ns));
+      waits = free_at - now_;
+    }
     if (happens(weather_.lost)) return;
     if (happens(weather_.changed)) bytes[rng_.below(bytes.size())] ^= std::byte{1};
     if (happens(weather_.cut)) bytes.resize(1 + rng_.below(bytes.size()));
     const int times = happens(weather_.doubled) ? 2 : 1;
     for (int i = 0; i < times; ++i) {
-      Duration way = weather_.latency;
+      Duration way = waits + weather_.latency;
       if (happens(weather_.late))
         way += Duration(static_cast<std::int64_t>(rng_.below(static_cast<std::uint64_t>(weather_.lateness.count()))));
       wire_.emplace(now_ + way, Posted{.to = to, .route = back, .bytes = bytes});
@@ -199,6 +210,7 @@ class TestPair {
   base::Rng rng_;
   Instant now_, late_at_;
   std::multimap<Instant, Posted> wire_;
+  std::array<Instant, 2> free_at_ = {Instant::min(), Instant::min()};  ///< When the wire to that side is.
   std::size_t delivered_ = 0;
 
  public:

@@ -379,23 +379,24 @@ class World:
         """
 
     @staticmethod
-    def open(size: int | None = None, rank: int | None = None, directory: Directory | str | None = None, *,
-             name: str | None = None, backends: Iterable[str] | None = None, driven: bool = True,
-             timeout: Seconds = None, store: Any = None, seed: str | None = None, token_file: str | None = None,
+    def open(seed: str | None = None, size: int | None = None, rank: int | None = None,
+             token: str | bytes | None = None, store: Any = None, timeout: Seconds = 30, *,
+             directory: Directory | str | None = None, token_file: str | None = None, name: str | None = None,
+             backends: Iterable[str] | None = None, driven: bool = True,
              topology: str | Iterable[tuple[int, int]] | None = None, quorum: str | None = None,
              recovery: str = "manual", cost_model: str | os.PathLike[str] | None = None) -> World:
         """
-        One rank of several processes, which find one another in a directory. Returns when all are ready. A value
-        that the caller leaves out is read from the environment of `hawser run`, mpirun, torchrun or srun. `driven=False`: only calls
-        of this rank that wait make progress, without a thread of the library; for as many ranks as cores. Instead of
-        a directory `store` may be a torch.distributed.Store, or what has its set, wait and get; or `seed` the address
-        of a seed (HAWSER_SEED, where nothing is given: `hawser run --hosts` sets it). With `token_file`
-        (HAWSER_TOKEN_FILE), the path of a secret that the seed has, too, the address needs no ticket. `topology` is
-        "full", "regular:K", "hypercube", or a list of edges, the same on all ranks (HAWSER_TOPOLOGY, where nothing is
-        given). With `quorum` "majority" only more than half of the ranks that are not proven dead may shrink the world.
-        `recovery`, the same on all ranks, is what happens by itself once a rank has failed: "manual", nothing;
-        "automatic", the world is shrunk, by majority unless `quorum` is "none", and `recovered` gives the next one;
-        "abort", all operations of the world end. `cost_model` (HAWSER_COST_MODEL) is a file of
+        One rank of several processes. They find one another by one of three: `seed`, the address of a seed; `store`, a
+        torch.distributed.Store or what has its set, wait and get; `directory`, a directory or its text. Returns when all
+        are ready. A value that the caller leaves out is read from the
+        environment of `hawser run` (HAWSER_SEED, HAWSER_DIRECTORY ...), mpirun, torchrun or srun. With `token`, a secret
+        that the seed has, too, or with its file `token_file` (HAWSER_TOKEN_FILE), the seed's address needs no ticket.
+        `driven=False`: only calls of this rank that wait make progress, without a thread of the library; for as many ranks
+        as cores. `topology` is "full", "regular:K", "hypercube", or a list of edges, the same on all ranks
+        (HAWSER_TOPOLOGY, where nothing is given). With `quorum` "majority" only more than half of the ranks that are not
+        proven dead may shrink the world. `recovery`, the same on all ranks, is what happens by itself once a rank has
+        failed: "manual", nothing; "automatic", the world is shrunk, by majority unless `quorum` is "none", and `recovered`
+        gives the next one; "abort", all operations of the world end. `cost_model` (HAWSER_COST_MODEL) is a file of
         `hawser bench coll --tune`, by which the algorithms of collectives are chosen; the ranks tell one another, so one
         that has it is enough.
         """

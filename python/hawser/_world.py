@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import os
 import threading
 import time
 import weakref
-from typing import Any, AsyncIterator, Callable, Generator, NamedTuple, Optional, Sequence, TypeVar
+from typing import (Any, AsyncIterator, Callable, Generator, Iterator, NamedTuple, Optional, Sequence, TypeVar,
+                    Union)
 
 from . import _codec, _hawser, _lookout
 from .errors import Error, InvalidError, RemoteError, TimedOutError
@@ -261,29 +263,65 @@ def _local(size: int, *, name: str = "world", backends: Any = None, timeout: Any
     return made
 
 
-def _open(size: Optional[int] = None, rank: Optional[int] = None, directory: Any = None, *,
-          name: Optional[str] = None, backends: Any = None, driven: bool = True, timeout: Any = None,
-          store: Any = None, seed: Optional[str] = None, token_file: Optional[str] = None,
-          topology: Any = None, quorum: Optional[str] = None, recovery: str = "manual",
+_TOKEN_MAX = 4096  # Bytes, as the library has it.
+
+
+@contextlib.contextmanager
+def _token_place(token: Union[str, bytes]) -> Iterator[str]:
+    """A descriptor from which the library reads the token, as it reads files: none of its options holds a secret."""
+    if not isinstance(token, (str, bytes)):
+        raise TypeError(f"World.open: token is a str or bytes, not {type(token).__name__}")
+    text = token.encode() if isinstance(token, str) else token
+    if len(text) > _TOKEN_MAX:
+        raise InvalidError(f"World.open: the token is {len(text)} bytes long; {_TOKEN_MAX} are the most")
+    reads, writes = os.pipe()
+    try:
+        os.write(writes, text)  # As short as it is, it fits.
+        os.close(writes)
+        yield f"fd:{reads}"
+    finally:
+        os.close(reads)
+
+
+def _open(seed: Optional[str] = None, size: Optional[int] = None, rank: Optional[int] = None,
+          token: Union[str, bytes, None] = None, store: Any = None, timeout: Any = 30, *,
+          directory: Any = None, token_file: Optional[str] = None, name: Optional[str] = None, backends: Any = None,
+          driven: bool = True, topology: Any = None, quorum: Optional[str] = None, recovery: str = "manual",
           cost_model: Any = None) -> _hawser.World:
     """
-    One rank of several processes, which find one another in a directory. Returns when all are ready. A value that
-    the caller leaves out is read from the environment of `hawser run`, mpirun, torchrun or srun. `driven=False`: only calls of this
-    rank that wait make progress, without a thread of the library; for as many ranks as cores. Instead of a directory
-    `store` may be a torch.distributed.Store, or what has its set, wait and get; or `seed` the address of a seed
-    (HAWSER_SEED, where nothing is given: `hawser run --hosts` sets it). With `token_file` (HAWSER_TOKEN_FILE), the path
-    of a secret that the seed has, too, the address needs no ticket. `topology` is "full", "regular:K",
-    "hypercube", or a list of edges, the same on all ranks (HAWSER_TOPOLOGY, where nothing is given). With `quorum`
-    "majority" only more than half of the ranks that are not proven dead may shrink the world. `recovery`, the same on
-    all ranks, is what happens by itself once a rank has failed: "manual", nothing; "automatic", the world is shrunk, by
-    majority unless `quorum` is "none", and `recovered` gives the next one; "abort", all operations of the world end.
-    `cost_model` (HAWSER_COST_MODEL) is a file of `hawser bench coll --tune`, by which the algorithms of collectives are
-    chosen; the ranks tell one another, so one that has it is enough.
+    One rank of several processes. They find one another by one of three: `seed`, the address of a seed; `store`, a
+    torch.distributed.Store or what has its set, wait and get; `directory`, a directory or its text. Returns when all
+    are ready. A value that the caller leaves out is read from the
+    environment of `hawser run` (HAWSER_SEED, HAWSER_DIRECTORY ...), mpirun, torchrun or srun. With `token`, a secret
+    that the seed has, too, or with its file `token_file` (HAWSER_TOKEN_FILE), the seed's address needs no ticket.
+    `driven=False`: only calls of this rank that wait make progress, without a thread of the library; for as many ranks
+    as cores. `topology` is "full", "regular:K", "hypercube", or a list of edges, the same on all ranks
+    (HAWSER_TOPOLOGY, where nothing is given). With `quorum` "majority" only more than half of the ranks that are not
+    proven dead may shrink the world. `recovery`, the same on all ranks, is what happens by itself once a rank has
+    failed: "manual", nothing; "automatic", the world is shrunk, by majority unless `quorum` is "none", and `recovered`
+    gives the next one; "abort", all operations of the world end. `cost_model` (HAWSER_COST_MODEL) is a file of
+    `hawser bench coll --tune`, by which the algorithms of collectives are chosen; the ranks tell one another, so one
+    that has it is enough.
     """
-    made = _ended_by_ctrl_c(lambda: _hawser.World._open(
-        size, rank, directory, name=name, backends=backends, driven=driven, timeout=timeout, store=store, seed=seed,
-        token_file=token_file, topology=None if topology is None else _topology_text(topology), quorum=quorum,
-        recovery=recovery, cost_model=None if cost_model is None else os.fspath(cost_model)))
+    if seed is not None and not isinstance(seed, str):
+        raise TypeError(f"World.open: seed is the text 'HOST:PORT', not {type(seed).__name__}; "
+                        "give size, rank and directory by name")
+    if token is not None and token_file is not None:
+        raise InvalidError("World.open: give one of token and token_file")
+
+    def made_with(place: Optional[str]) -> _hawser.World:
+        return _hawser.World._open(
+            size, rank, directory, name=name, backends=backends, driven=driven, timeout=timeout, store=store,
+            seed=seed, token_file=place, topology=None if topology is None else _topology_text(topology),
+            quorum=quorum, recovery=recovery, cost_model=None if cost_model is None else os.fspath(cost_model))
+
+    def make() -> _hawser.World:  # After Ctrl-C it goes on, and needs its descriptor.
+        if token is None:
+            return made_with(token_file)
+        with _token_place(token) as place:
+            return made_with(place)
+
+    made = _ended_by_ctrl_c(make)
     _worlds.add(made)
     return made
 

@@ -15,7 +15,7 @@ import os, sys, time
 import numpy, hawser
 
 rank, size, folder, recovery, topology = int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]
-world = hawser.World.open(size, rank, hawser.file_directory(folder + "/directory"), timeout=60, recovery=recovery,
+world = hawser.World.open(size=size, rank=rank, directory=hawser.file_directory(folder + "/directory"), timeout=60, recovery=recovery,
                           topology=topology, quorum="majority")
 total = numpy.ones(1, numpy.int64)
 world.all_reduce(total)
@@ -42,7 +42,7 @@ import sys, time
 import numpy, hawser
 
 rank, folder = int(sys.argv[1]), sys.argv[2]
-world = hawser.World.open(2, rank, hawser.file_directory(folder + "/directory"), timeout=60)
+world = hawser.World.open(size=2, rank=rank, directory=hawser.file_directory(folder + "/directory"), timeout=60)
 x, longest, begun = numpy.zeros(2), 0.0, time.monotonic()
 print("up", flush=True)
 while x[0] == 0:

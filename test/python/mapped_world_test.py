@@ -29,7 +29,7 @@ def algorithms(name):
 
 
 def run_rank(rank, size, folder, name, die, maps, results):
-    world = World.open(size, rank, hawser.file_directory(folder), name=name, timeout=60)
+    world = World.open(size=size, rank=rank, directory=hawser.file_directory(folder), name=name, timeout=60)
     empty = world.empty if maps else numpy.empty
     data, total = empty(COUNT, "float32"), empty(COUNT, "float32")
     places = numpy.arange(COUNT) % 50

@@ -841,7 +841,7 @@ def test_c36_a_death_is_seen_while_sends_to_another_are_blocked():
 
 def rank_of_three(rank, folder, results, transport):
     """Rank 2 stops itself; the others go on without it; once it runs again it is told so."""
-    world = hawser.World.open(3, rank, hawser.file_directory(folder), backends=transport, timeout=60)
+    world = hawser.World.open(size=3, rank=rank, directory=hawser.file_directory(folder), backends=transport, timeout=60)
     x, begun = numpy.ones(1000), time.monotonic()
     try:
         while True:
@@ -892,7 +892,7 @@ def test_c21_c33_a_rank_that_is_stopped_has_failed_and_hears_of_it_when_it_runs_
 
 def rank_that_goes_on(rank, folder, results, transport):
     """Reduces until rank 0 says that it is enough."""
-    world = hawser.World.open(3, rank, hawser.file_directory(folder), backends=transport, timeout=60)
+    world = hawser.World.open(size=3, rank=rank, directory=hawser.file_directory(folder), backends=transport, timeout=60)
     results.put((rank, "in"))
     begun, rounds, x = time.monotonic(), 0, numpy.zeros(2)
     while x[0] == 0:

@@ -151,7 +151,7 @@ def rank_of_a_sparse_world(rank, size, folder, topology, driven, results):
     """Rank 1, a relay, kills itself in the midst of messages that go by it. The others go on in both ways."""
     os.environ["HAWSER_TOPOLOGY"] = topology
     try:
-        world = hawser.World.open(size, rank, hawser.file_directory(folder), driven=driven, timeout=60)
+        world = hawser.World.open(size=size, rank=rank, directory=hawser.file_directory(folder), driven=driven, timeout=60)
         assert world.is_sparse and world.has_direct_peer((rank ^ 1) % size)
         check_collectives(world, 1000)
         alive = [r for r in range(size) if r != 1]
@@ -198,7 +198,7 @@ def test_c25_a_relay_is_killed(tmp_path, topology, size, driven):
 
 def rank_of_a_ring(rank, folder, results):
     """Rank 1 stops itself; the others go on by the other way round; once it runs again it is told so."""
-    world = hawser.World.open(5, rank, hawser.file_directory(folder), topology="regular:2", timeout=60)
+    world = hawser.World.open(size=5, rank=rank, directory=hawser.file_directory(folder), topology="regular:2", timeout=60)
     x = numpy.ones(1000)
     try:
         while True:
@@ -241,7 +241,7 @@ def test_c25_a_relay_is_stopped_and_runs_again(tmp_path):
 
 
 def die_together(rank, folder, results):
-    world = hawser.World.open(5, rank, hawser.file_directory(folder), topology="regular:2", timeout=60)
+    world = hawser.World.open(size=5, rank=rank, directory=hawser.file_directory(folder), topology="regular:2", timeout=60)
     world.barrier()
     results.put(rank)
     results.close()

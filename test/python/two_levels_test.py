@@ -15,7 +15,7 @@ import os, sys
 import numpy, hawser
 
 rank, folder = int(sys.argv[1]), sys.argv[2]
-world = hawser.World.open(4, rank, hawser.file_directory(folder), timeout=60)
+world = hawser.World.open(size=4, rank=rank, directory=hawser.file_directory(folder), timeout=60)
 assert [world.host_of(each) for each in range(4)] == [0, 1, 0, 1], "hosts"
 assert (world.host, world.local_rank, world.local_size) == (rank % 2, rank // 2, 2)
 for _ in range(600):  # Ranks of a host try again until all of them see its boards.
@@ -95,7 +95,7 @@ import os, signal, sys
 import numpy, hawser
 
 rank, folder, dies = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-world = hawser.World.open(5, rank, hawser.file_directory(folder), timeout=60)
+world = hawser.World.open(size=5, rank=rank, directory=hawser.file_directory(folder), timeout=60)
 small = numpy.zeros(10)
 large, total = world.empty(100_000, "float32"), world.empty(100_000, "float32")
 for number in range(700):

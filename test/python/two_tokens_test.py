@@ -145,7 +145,7 @@ import sys
 import hawser
 
 try:
-    world = hawser.World.open(int(sys.argv[2]), int(sys.argv[1]), seed=sys.argv[3], token_file=sys.argv[4] or None,
+    world = hawser.World.open(size=int(sys.argv[2]), rank=int(sys.argv[1]), seed=sys.argv[3], token_file=sys.argv[4] or None,
                               timeout=float(sys.argv[5]))
     world.barrier()
     print("in", flush=True)

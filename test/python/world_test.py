@@ -1,12 +1,14 @@
 """Worlds from Python: in one process, and of processes that find one another in a folder, one of which is killed."""
 
 import asyncio
+import base64
 import datetime
 import gc
 import json
 import multiprocessing
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -18,6 +20,8 @@ import pytest
 
 import hawser
 from hawser import World, _codec
+
+from conftest import SCALE
 
 
 def on_all(worlds, call):
@@ -311,7 +315,7 @@ def test_ranks_find_one_another_in_a_store():
     store, opened = Store(), [None] * 3
 
     def open_one(rank):
-        opened[rank] = World.open(3, rank, store=store, name="stored", timeout=30)
+        opened[rank] = World.open(size=3, rank=rank, store=store, name="stored", timeout=30)
 
     threads = [threading.Thread(target=open_one, args=(rank,)) for rank in range(3)]
     for thread in threads:
@@ -321,9 +325,59 @@ def test_ranks_find_one_another_in_a_store():
     on_all(opened, check_collectives)
     assert sorted(store.values) == ["hawser/stored/0", "hawser/stored/1", "hawser/stored/2"]
     with pytest.raises(hawser.TimedOutError, match="these did not come: 1"):
-        World.open(2, 0, store=Store(), timeout=0.1)
+        World.open(size=2, rank=0, store=Store(), timeout=0.1)
     with pytest.raises(hawser.FailedError, match="set raised"):
-        World.open(2, 0, store=object(), timeout=0.1)
+        World.open(size=2, rank=0, store=object(), timeout=0.1)
+
+
+def test_ranks_with_a_token_by_value_meet_at_a_seed(tmp_path):
+    token = base64.urlsafe_b64encode(os.urandom(24)).decode()
+    (tmp_path / "token").touch(0o600)
+    (tmp_path / "token").write_text(token)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = "127.0.0.1:%d" % free.getsockname()[1]
+    program = os.path.join(os.environ["TEST_BUILD"], "bin", "hawser")
+    seed = subprocess.Popen([program, "seed", "--listen", address, "--token-file", str(tmp_path / "token")],
+                            stdout=subprocess.PIPE, text=True)
+    try:
+        assert address in seed.stdout.readline()
+        sums = {}
+
+        def rank(number):
+            with World.open(address, 2, number, token if number == 0 else token.encode(), timeout=30) as world:
+                x = numpy.full(4, number + 1.0)
+                world.all_reduce(x)
+                sums[number] = x[0]
+
+        threads = [threading.Thread(target=rank, args=(number,)) for number in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60 * SCALE)
+        assert sums == {0: 3.0, 1: 3.0}
+    finally:
+        seed.kill()
+        seed.wait()
+
+
+def test_open_takes_a_seed_first_and_a_token_by_value():
+    with pytest.raises(TypeError, match="seed is the text 'HOST:PORT', not int"):
+        World.open(4, 0)
+    with pytest.raises(TypeError, match="token is a str or bytes, not int"):
+        World.open("127.0.0.1:1", 2, 0, 5)
+    with pytest.raises(hawser.InvalidError, match="one of token and token_file"):
+        World.open("127.0.0.1:1", 2, 0, "a" * 22, token_file="file")
+    with pytest.raises(hawser.InvalidError, match="4096"):
+        World.open("127.0.0.1:1", 2, 0, "a" * 4097)
+    for short in ("secret", b"secret"):
+        with pytest.raises(hawser.InvalidError, match="6 characters"):
+            World.open("127.0.0.1:1", 2, 0, short)
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        with pytest.raises(hawser.Error):
+            World.open("127.0.0.1:1", 2, 0, "short")
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_a_forked_child_waits_for_nothing():
@@ -399,7 +453,7 @@ def test_the_error_of_a_dropped_request_keeps_no_later_call_from_being_made(capl
 
 
 @pytest.mark.parametrize("call", ["worlds[0].shutdown(60)", "worlds[0].split(0)",
-                                  "World.open(2, 0, hawser.file_directory(folder), timeout=60)"])
+                                  "World.open(size=2, rank=0, directory=hawser.file_directory(folder), timeout=60)"])
 def test_ctrl_c_ends_what_waits_for_other_ranks(tmp_path, call):
     code = f"""
 import os, signal, threading, hawser
@@ -471,7 +525,7 @@ def test_a_timeout_of_zero_only_looks():
 def test_what_is_awaited_holds_no_thread(tmp_path, driven):
     """More waits than an executor has threads; and the loop ends though one of them was given up."""
     def peer():
-        with World.open(2, 1, hawser.file_directory(tmp_path), timeout=30) as world:
+        with World.open(size=2, rank=1, directory=hawser.file_directory(tmp_path), timeout=30) as world:
             for tag in range(50):
                 world.send(b"x", 0, tag=tag)
             world.recv(source=0, tag=50)
@@ -492,7 +546,7 @@ def test_what_is_awaited_holds_no_thread(tmp_path, driven):
 
     other = threading.Thread(target=peer)
     other.start()
-    with World.open(2, 0, hawser.file_directory(tmp_path), timeout=30, driven=driven) as world:
+    with World.open(size=2, rank=0, directory=hawser.file_directory(tmp_path), timeout=30, driven=driven) as world:
         begun = time.monotonic()
         asyncio.run(main(world))
         assert time.monotonic() - begun < 25
@@ -501,7 +555,7 @@ def test_what_is_awaited_holds_no_thread(tmp_path, driven):
 
 def rank_of_processes(rank, size, folder, results, die, driven):
     try:
-        with World.open(size, rank, hawser.file_directory(folder), driven=driven, timeout=60) as world:
+        with World.open(size=size, rank=rank, directory=hawser.file_directory(folder), driven=driven, timeout=60) as world:
             try:
                 check_collectives(world)
                 if die and rank == size - 1:
@@ -544,7 +598,7 @@ def test_processes(tmp_path, die, driven):
 
 def go_on_in_smaller_worlds(rank, folder, results, driven):
     """Of 5 ranks, 3 and then 0, which leads, kill themselves; the others go on each time where all of them were."""
-    world = World.open(5, rank, hawser.file_directory(folder), driven=driven, timeout=60)
+    world = World.open(size=5, rank=rank, directory=hawser.file_directory(folder), driven=driven, timeout=60)
     worlds, total = [world], numpy.zeros(1, dtype=numpy.int64)
     for victim in (3, 0):
         x = numpy.ones(1000, dtype=numpy.float32)
@@ -605,7 +659,7 @@ def test_failures_are_told_and_acknowledged():
 
 
 def recover_twice(rank, folder, results):
-    world = World.open(5, rank, hawser.file_directory(folder), name="w", timeout=60, recovery="automatic")
+    world = World.open(size=5, rank=rank, directory=hawser.file_directory(folder), name="w", timeout=60, recovery="automatic")
     told = []
 
     async def follow():
@@ -655,7 +709,7 @@ def test_a_task_that_is_cancelled_loses_no_event(tmp_path, driven):
     worlds = {}
 
     def open_one(rank):
-        worlds[rank] = World.open(3, rank, folder, name="w", timeout=60, recovery="automatic", driven=rank != 0 or driven)
+        worlds[rank] = World.open(size=3, rank=rank, directory=folder, name="w", timeout=60, recovery="automatic", driven=rank != 0 or driven)
 
     threads = [threading.Thread(target=open_one, args=(rank,)) for rank in range(3)]
     for thread in threads:
@@ -717,7 +771,7 @@ def test_a_dead_run_leaves_nothing_in_the_way(tmp_path):
 
 
 def die_together(rank, folder, results):
-    world = World.open(3, rank, hawser.file_directory(folder), timeout=60)
+    world = World.open(size=3, rank=rank, directory=hawser.file_directory(folder), timeout=60)
     world.barrier()
     results.put(rank)
     results.close()
@@ -728,7 +782,7 @@ def die_together(rank, folder, results):
 
 def test_who_does_not_come_is_named(tmp_path):
     with pytest.raises(hawser.TimedOutError, match="these did not come: 1, 2.*'world.[12]' did not appear"):
-        World.open(3, 0, hawser.file_directory(str(tmp_path)), timeout=0.5)
+        World.open(size=3, rank=0, directory=hawser.file_directory(str(tmp_path)), timeout=0.5)
 
 
 COSTS = """schema = "hawser.cost_model/1"
@@ -748,7 +802,7 @@ def open_with(tmp_path, files):
 
     def one(rank):
         try:
-            results[rank] = World.open(len(files), rank, hawser.file_directory(str(tmp_path / "ranks")), timeout=60,
+            results[rank] = World.open(size=len(files), rank=rank, directory=hawser.file_directory(str(tmp_path / "ranks")), timeout=60,
                                        cost_model=files[rank])
         except hawser.Error as error:
             results[rank] = error

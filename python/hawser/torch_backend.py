@@ -158,6 +158,9 @@ class _Flat:
         if tensor.device.type != "cpu" or tensor.layout != torch.strided:
             raise ValueError(f"hawser moves dense tensors of the CPU, not {tensor.layout} of {tensor.device}")
         plain = tensor.detach()
+        if plain.is_neg() and not plain.is_complex():  # In name only: its memory holds other values.
+            self._whole, self.data, self.is_copy = plain, plain.resolve_neg().contiguous(), True
+            return
         self._whole = torch.view_as_real(plain) if plain.is_complex() else plain
         self.data = self._whole.contiguous()
         self.is_copy = self.data.data_ptr() != self._whole.data_ptr()

@@ -345,6 +345,7 @@ CPP_AROUND = {
     ("errors", 0): "using namespace hawser;\nusing Bytes = std::vector<std::byte>;\nconstexpr std::uint32_t kChannel = 16;\n"
                    "void run(Peer peer, const Bytes& bytes, const PeerEvent& event, "
                    "std::vector<std::pair<std::uint64_t, Bytes>> kept) {\nBODY\n}\n",
+    ("collectives", 0): "#include <cstring>\nvoid run(hawser::World& world) {\nBODY\n}\n",
     ("README", 0): "using namespace std::chrono_literals;\nvoid run(std::shared_ptr<hawser::Directory> directory, "
                    "std::uint64_t bytes, std::uint64_t block_bytes, std::vector<std::uint32_t> from, "
                    "std::vector<std::uint32_t> to) {\nBODY\n}\n",

@@ -1,6 +1,7 @@
 """The package nixl: what its clients rely on, and what the original gets wrong."""
 
 import contextlib
+import ctypes
 import datetime
 import gc
 import inspect
@@ -277,7 +278,7 @@ def test_wrong_transfers(sides):
     ours, theirs = agent.prep_xfer_dlist("", one.rows(0, 1024), "DRAM"), agent.prep_xfer_dlist("two", two.rows(0, 1024), "DRAM")
     with pytest.raises(KeyError):
         agent.make_prepped_xfer("MOVE", ours, [0], theirs, [0])
-    for index in ([], [2], [-1], [2**31], [2**70], numpy.array([2**40]), numpy.array([2**31], numpy.uint32), numpy.arange(0)):
+    for index in ([], [2], (ctypes.c_int * 1)(2), [-1], [2**31], [2**70], numpy.array([2**40]), numpy.array([2**31], numpy.uint32), numpy.arange(0)):
         with raises("nixlInvalidParamError"):
             agent.make_prepped_xfer("READ", ours, index, theirs, index)
     with raises("nixlInvalidParamError"):

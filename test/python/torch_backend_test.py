@@ -12,6 +12,8 @@ import time
 
 import pytest
 
+import hawser
+
 torch = pytest.importorskip("torch", reason="no torch here: ./dev actors runs this test")
 dist = torch.distributed
 
@@ -261,6 +263,9 @@ def check_what_gloo_does_too(rank, size):
     x = torch.sparse_coo_tensor([[0, rank]], [1.0, 1.0], (size,))
     dist.all_reduce(x)
     assert x.to_dense().tolist() == [size + 1.0] + [1.0] * (size - 1)
+    x = torch._neg_view(torch.full((2,), 1.0 + rank))  # Reads as negative, and its memory is not.
+    dist.all_reduce(x)
+    assert x.tolist() == [-size * (size + 1) / 2] * 2
     x = torch.full((1,), float(rank)).expand(4) if rank == 0 else torch.ones(4)
     dist.broadcast(x, 0)  # Nothing is written at the root.
     assert x.tolist() == [0] * 4
@@ -442,6 +447,16 @@ def run_three(what):
 def test_a_group_that_was_destroyed_is_made_again_in_the_same_store():
     told = run_three(enters_again)
     assert told == {rank: [111.0] * 4 for rank in range(3)}
+
+
+@pytest.mark.parametrize("lazy", [torch._neg_view(torch.ones(2)), torch.ones(2, dtype=torch.complex64).conj()])
+def test_tensors_whose_memory_holds_other_values_are_refused(lazy):
+    a, _ = hawser.World.local(2)
+    for call in (lambda: a.isend(lazy, dest=1), lambda: a.iall_reduce(lazy), lambda: a.irecv(lazy, source=1)):
+        with pytest.raises(hawser.InvalidError, match="in name only"):
+            call()
+    with hawser.Agent("lazy") as agent, pytest.raises(hawser.InvalidError, match="in name only"):
+        agent.add_region(lazy, "r")
 
 
 def test_ranks_that_do_not_come_are_an_error_of_torch():

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import ctypes
 import datetime
 import gc
 import json
@@ -439,6 +440,20 @@ def test_requests_are_awaited_and_dropped():
     x = numpy.ones(100_000)
     b.all_reduce(x)
     assert (x == 2).all()
+
+
+def test_buffers_without_strides_are_moved():
+    """Those of ctypes leave them out."""
+    a, b = World.local(2)
+    x, y = (ctypes.c_int * 3)(1, 2, 3), (ctypes.c_int * 3)()
+    a.isend(x, dest=1)
+    b.recv(y, source=0)
+    assert list(y) == [1, 2, 3]
+    on_all([a, b], lambda world: world.all_reduce(x if world.rank == 0 else y))
+    assert list(x) == list(y) == [2, 4, 6]
+    rows = ((ctypes.c_uint64 * 2) * 1)((0, 8))
+    with hawser.Agent("of-ctypes") as agent:
+        assert len(agent.add_region(bytearray(16), "r").table(rows)) == 1
 
 
 def test_the_error_of_a_dropped_request_keeps_no_later_call_from_being_made(caplog):

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "api/nixl_python/config.h"
+#include "api/with_strides.h"
 
 namespace hawser::api::nixl_python {
 namespace {
@@ -58,7 +59,7 @@ using AnyArray = nb::ndarray<nb::ro, nb::device::cpu>;
 
 AnyArray array_of(nb::handle from, const char* what) {
   AnyArray array;
-  if (!nb::try_cast(from, array, false)) {
+  if (!nb::try_cast(with_strides(from), array, false)) {
     PyErr_Clear();
     throw nb::value_error((std::string(what) + " must be a list or a numpy array of numbers").c_str());
   }

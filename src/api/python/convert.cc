@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "api/python/objects.h"
+#include "api/with_strides.h"
 
 namespace hawser::api::python {
 
@@ -41,7 +42,7 @@ void widen(const From* from, std::int64_t stride, std::size_t count, std::vector
 template <typename Array>
 Array array_of(nb::handle from, const std::string& what) {
   Array array;
-  if (!nb::try_cast<Array>(from, array, false)) {
+  if (!nb::try_cast<Array>(with_strides(from), array, false)) {
     PyErr_Clear();
     raise_invalid(what + " is no array of numbers in host memory that can be read as it lies",
                   "give a C-contiguous numpy array, a tensor on the CPU, or a list");
@@ -52,6 +53,13 @@ Array array_of(nb::handle from, const std::string& what) {
 std::uint64_t number_of(nb::handle from, const char* what) { return whole_of<std::uint64_t>(from, what); }
 
 }  // namespace
+
+void check_not_lazy(nb::handle from, const std::string& what) {
+  if (PyObject_CheckBuffer(from.ptr()) != 0 || !nb::hasattr(from, "is_conj") || !nb::hasattr(from, "is_neg")) return;
+  if (!nb::cast<bool>(from.attr("is_conj")()) && !nb::cast<bool>(from.attr("is_neg")())) return;
+  raise_invalid(what + " is conjugated or negated in name only: its memory holds other values",
+                "give x.resolve_conj().resolve_neg()");
+}
 
 nb::object error_object(const Status& status) {
   if (status.ok()) return nb::none();

@@ -107,6 +107,7 @@ RegionOptions open_buffer(nb::handle from, RegionState& state, const std::string
 
 /// Tensors that give themselves out by DLPack only.
 RegionOptions open_tensor(nb::handle from, RegionState& state, const std::string& call) {
+  check_not_lazy(from, call + ": the tensor");
   // No conversion: it would register a copy.
   nb::ndarray<nb::c_contig> writable;
   state.writable = nb::try_cast(from, writable, false);

@@ -128,6 +128,9 @@ using AgentRef = std::shared_ptr<AgentState>;
 /// The agent, unless it is another process's.
 Agent& agent_of(const AgentRef& state);
 
+/// InvalidError for a tensor of torch that is conjugated or negated in name only: its memory holds other values.
+void check_not_lazy(nb::handle from, const std::string& what);
+
 /// Anything that is given out as DLPack says, wherever it lies.
 using Tensor = nb::ndarray<nb::ro, nb::c_contig>;
 

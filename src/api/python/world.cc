@@ -11,6 +11,7 @@
 
 #include "api/python/let_go.h"
 #include "api/python/objects.h"
+#include "api/with_strides.h"
 
 namespace hawser::api::python {
 namespace {
@@ -141,8 +142,9 @@ std::optional<std::string> odd_elements(nb::handle from, bool writes) {
 
 template <typename Kind>
 Kind array_of(nb::handle from, const char* call, const char* what) {
+  check_not_lazy(from, std::string(call) + ": " + what);
   Kind array;
-  if (nb::try_cast<Kind>(from, array, false)) return array;
+  if (nb::try_cast<Kind>(with_strides(from), array, false)) return array;
   PyErr_Clear();
   if (const auto held = odd_elements(from, std::is_same_v<Kind, Array>)) {
     raise_invalid(std::string(call) + ": " + what + " holds elements of type " + *held + ", which are not moved here",

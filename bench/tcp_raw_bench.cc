@@ -673,11 +673,10 @@ int run(int argc, char** argv) {
 #ifdef HAWSER_WITH_QUIC
   // Without a card both ends open to everybody: that costs one round trip more, once.
   if (has_quic) {
-    covered.push_back(
-        {.name = "quic",
-         .over = {.factory = backend::quic_factory(), .params = quic_params, .security = Security::kNone},
-         .bare = bare,
-         .bare_streams = bare_streams});
+    covered.push_back({.name = "quic",
+                       .over = {.factory = backend::quic_factory(), .params = quic_params, .security = Security::kNone},
+                       .bare = bare,
+                       .bare_streams = bare_streams});
   }
 #else
   if (has_quic) fprintf(stderr, "this build has no QUIC\n");

@@ -10,8 +10,8 @@
 // --tls 1 runs the backend over TLS, too, in the same rounds. Its ceiling is the sum of the time that the backend takes
 // without it and of what a TLS session alone takes for so many bytes, sealing on one core while the other opens. It
 // prints first what of the processor such a session takes. --quic 1 runs the backend quic in the same rounds, too,
-// beside the same ceiling, and --bare BYTES ngtcp2 alone with datagrams of that size (bare_quic.h): give the backend the
-// same by --quic-param datagram=BYTES. --covered 1 runs these ways alone, for a profiler; it prints no ratio.
+// beside the same ceiling, and --bare BYTES ngtcp2 alone with datagrams of that size (bare_quic.h); for the backend the
+// same is --quic-param datagram=BYTES. --covered 1 runs these ways alone, for a profiler; it prints no ratio.
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -673,11 +673,10 @@ int run(int argc, char** argv) {
 #ifdef HAWSER_WITH_QUIC
   // Without a card both ends open to everybody: that costs one round trip more, once.
   if (has_quic) {
-    covered.push_back(
-        {.name = "quic",
-         .over = {.factory = backend::quic_factory(), .params = quic_params, .security = Security::kNone},
-         .bare = bare,
-         .bare_streams = bare_streams});
+    covered.push_back({.name = "quic",
+                       .over = {.factory = backend::quic_factory(), .params = quic_params, .security = Security::kNone},
+                       .bare = bare,
+                       .bare_streams = bare_streams});
   }
 #else
   if (has_quic) fprintf(stderr, "this build has no QUIC\n");

@@ -495,8 +495,8 @@ ngtcp2_ssize Connection::write_one(Flow* flow, std::span<std::byte> room, Route*
     // As it was when these faults were there: the second shows with the short datagrams that this makes.
     if (planted(Planted::kEndEarly) || planted(Planted::kLateCounted)) break;
   }
-  const bool is_last = flow != nullptr && flow->is_ending &&
-                       (flow->out_sent + bytes == flow->out.size() || planted(Planted::kEndEarly));
+  const bool is_last =
+      flow != nullptr && flow->is_ending && (flow->out_sent + bytes == flow->out.size() || planted(Planted::kEndEarly));
   ngtcp2_path_storage where = {};
   where.path.local.addr = reinterpret_cast<ngtcp2_sockaddr*>(&where.local_addrbuf);
   where.path.remote.addr = reinterpret_cast<ngtcp2_sockaddr*>(&where.remote_addrbuf);

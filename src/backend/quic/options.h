@@ -30,8 +30,8 @@ struct QuicOptions : ListenChoice {
   Params params;                              ///< In force.
 };
 
-/// What of loopback's 65,536 bytes is used: longer ones cost less each, and overflow the receiver's buffer sooner. Two of
-/// these are what the kernel takes in one call.
+/// What of loopback's 65,536 bytes is used: longer ones cost less each, and overflow the receiver's buffer sooner. The
+/// kernel takes two of these in one call.
 inline constexpr std::size_t kLoopbackDatagram = 32'752;
 /// What fits through networks of 1,500 bytes, over IPv6, too.
 inline constexpr std::size_t kNetworkDatagram = 1452;

@@ -497,8 +497,7 @@ void WorldCore::revoke(const Status& why) {
 
 std::vector<std::uint32_t> WorldCore::failed() const {
   std::vector<std::uint32_t> all;
-  static_cast<void>(
-      requests_.in_lane("failed", [&](Instant) { all = failures_.fates().unusable(); }));
+  static_cast<void>(requests_.in_lane("failed", [&](Instant) { all = failures_.fates().unusable(); }));
   return all;
 }
 
@@ -517,16 +516,14 @@ std::vector<std::uint32_t> WorldCore::failures(std::size_t known, Duration timeo
     static_cast<void>(agent::inner::wait_until(seat_->agent, news, agent::inner::now(seat_->agent) + timeout));
   }
   std::vector<std::uint32_t> all;
-  static_cast<void>(
-      requests_.in_lane("failures", [&](Instant) { all = failures_.fates().failures(); }));
+  static_cast<void>(requests_.in_lane("failures", [&](Instant) { all = failures_.fates().failures(); }));
   all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(known, all.size())));
   return all;
 }
 
 std::uint64_t WorldCore::last_number() const {
   std::uint64_t number = 0;
-  static_cast<void>(requests_.in_lane("last_number",
-                                             [&](Instant) { number = collectives_.book().last_number(); }));
+  static_cast<void>(requests_.in_lane("last_number", [&](Instant) { number = collectives_.book().last_number(); }));
   return number;
 }
 

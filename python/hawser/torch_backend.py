@@ -548,7 +548,7 @@ def _create(options: Any, _backend_options: Any) -> HawserGroup:
     if _root is not None and ranks:
         return HawserGroup(_root.group(ranks), options.timeout, False)
     run = _run_of(options.store, options.group_rank)
-    world = World.open(options.group_size, options.group_rank, store=options.store, name=f"torch.{run}",
+    world = World.open(size=options.group_size, rank=options.group_rank, store=options.store, name=f"torch.{run}",
                        timeout=min(options.timeout, timedelta(minutes=10)))
     if not ranks:
         _root = world

@@ -6,9 +6,12 @@ import os
 import shutil
 import signal
 import socket
+import subprocess
+import sys
 import tempfile
 import threading
 import time
+import tomllib
 
 import pytest
 
@@ -495,3 +498,27 @@ def test_a_rank_that_is_killed_is_named(tmp_path):
     for process in processes:
         process.join(60)
     assert all("rank 2" in text for text in told.values()), told
+
+
+def test_the_example_of_ddp_ends_with_the_weights_of_gloo(tmp_path):
+    """By torchrun and the entry point of an installed package, as users start it."""
+    source = os.environ.get("TEST_SOURCE") or os.path.join(os.path.dirname(__file__), "..", "..")
+    with open(os.path.join(source, "pyproject.toml"), "rb") as file:
+        points = tomllib.load(file)["project"]["entry-points"]["torch.distributed.backends"]
+    package = tmp_path / "hawser-0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: hawser\nVersion: 0\n")
+    (package / "entry_points.txt").write_text(
+        "[torch.distributed.backends]\n" + "".join(f"{name} = {place}\n" for name, place in points.items()))
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+
+    def trained_by(backend):
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
+                   os.path.join(source, "examples", "torch_ddp.py")]
+        environment = {**os.environ, "BACKEND": backend, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+        assert done.returncode == 0, done.stderr[-3000:]
+        return done.stdout
+
+    told = trained_by("hawser")
+    assert "loss" in told and told == trained_by("gloo")

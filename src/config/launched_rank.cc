@@ -34,6 +34,14 @@ std::string_view text_of(const ConfigSources::Texts& environment, std::string_vi
   return found == environment.end() ? std::string_view() : std::string_view(found->second);
 }
 
+/// A topology as nexar writes it, in this library's words.
+std::string of_nexar(std::string_view text) {
+  constexpr std::string_view kRegular = "k_regular:";
+  if (text == "full_mesh") return "full";
+  if (text.starts_with(kRegular)) return "regular:" + std::string(text.substr(kRegular.size()));
+  return std::string(text);
+}
+
 Result<std::uint32_t> number_of(const ConfigSources::Texts& environment, std::string_view variable) {
   const std::string_view text = text_of(environment, variable);
   std::uint32_t number = 0;
@@ -43,6 +51,7 @@ Result<std::uint32_t> number_of(const ConfigSources::Texts& environment, std::st
 }
 
 constexpr std::string_view kSeed = "HAWSER_SEED", kTopology = "HAWSER_TOPOLOGY", kTokenFile = "HAWSER_TOKEN_FILE";
+constexpr std::string_view kNexarTopology = "NEXAR_TOPOLOGY";  ///< It means the same.
 
 std::string run_of(const ConfigSources::Texts& environment, const Launcher& launcher) {
   std::string run(text_of(environment, launcher.run));
@@ -109,11 +118,16 @@ std::string launched_token_file(const ConfigSources& sources) {
 }
 
 Result<Topology> launched_topology(const ConfigSources& sources) {
-  const std::string_view text = config::text_of(sources.environment, config::kTopology);
+  std::string_view variable = config::kTopology;
+  std::string text(config::text_of(sources.environment, variable));
+  if (text.empty()) {
+    variable = config::kNexarTopology;
+    text = config::of_nexar(config::text_of(sources.environment, variable));
+  }
   if (text.empty()) return Topology();
   Result<Topology> topology = parse_topology(text);
   if (topology) return topology;
-  return Status(Code::kInvalid, std::string(config::kTopology) + " is wrong").because(topology.error());
+  return Status(Code::kInvalid, std::string(variable) + " is wrong").because(topology.error());
 }
 
 HAWSER_NAMESPACE_END

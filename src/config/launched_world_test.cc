@@ -48,5 +48,17 @@ TEST(LaunchedWorld, AWrongTopologySaysWhereItIsSet) {
   EXPECT_NE(wrong.error().to_string().find("HAWSER_TOPOLOGY"), std::string::npos) << wrong.error().to_string();
 }
 
+TEST(LaunchedTopology, TakesNexarsNameWhereTheOwnOneIsNotSet) {
+  const auto told = [](ConfigSources::Texts environment) { return launched_topology({.environment = environment}); };
+  EXPECT_EQ(told({{"NEXAR_TOPOLOGY", "full_mesh"}}).value(), Topology());
+  EXPECT_EQ(told({{"NEXAR_TOPOLOGY", "hypercube"}}).value(), parse_topology("hypercube").value());
+  EXPECT_EQ(told({{"NEXAR_TOPOLOGY", "k_regular:4"}}).value(), parse_topology("regular:4").value());
+  EXPECT_EQ(told({{"NEXAR_TOPOLOGY", "hypercube"}, {"HAWSER_TOPOLOGY", "regular:2"}}).value(),
+            parse_topology("regular:2").value());
+  const Result<Topology> wrong = told({{"NEXAR_TOPOLOGY", "k_regular:x"}});
+  EXPECT_EQ(wrong.error().code(), Code::kInvalid);
+  EXPECT_NE(wrong.error().to_string().find("NEXAR_TOPOLOGY"), std::string::npos) << wrong.error().to_string();
+}
+
 }  // namespace
 }  // namespace hawser

@@ -298,7 +298,7 @@ struct End {
                 .bytes = 8};
     path->submit({&chunk, 1}, Clock::steady().now());
     static constexpr char kText[] = "request-17 notify";
-    path->send(Priority::kBulk, std::as_bytes(std::span(kText)), {});
+    path->send(Priority::kRealtime, std::as_bytes(std::span(kText)), {});
   }
 
   static constexpr std::uint64_t kBulk = 1;

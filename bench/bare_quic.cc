@@ -130,6 +130,7 @@ ngtcp2_transport_params BareQuic::params() const {
   params.initial_max_streams_bidi = 64;
   params.max_udp_payload_size = 65'527;
   params.active_connection_id_limit = 2;
+  params.max_idle_timeout = 10 * NGTCP2_SECONDS;  // Whose other end is gone gives up.
   return params;
 }
 

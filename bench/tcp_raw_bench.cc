@@ -441,7 +441,7 @@ bool verify(const Shape& shape, const std::byte* mine, const std::byte* theirs) 
 // ---- ngtcp2 alone
 
 #ifdef HAWSER_WITH_QUIC
-/// The same way round as `raw`: what was asked for moves, and one byte answers.
+/// As `raw` does, one end moves the bytes of the row, and the other end answers with one byte.
 void bare_child(const Shape& shape, Board& board, std::byte* arena, std::size_t datagram) {
   pin(1);
   BareQuic end(datagram);

@@ -268,8 +268,8 @@ class HAWSER_API World {
   /// `out_counts[r]` elements of `in` go to rank r, `in_counts[r]` come from it.
   Request iall_to_all(const void* in, void* out, std::span<const std::uint64_t> out_counts,
                       std::span<const std::uint64_t> in_counts, DataType type, const CollectiveOptions& options = {});
-  /// The same where all ranks have `count` elements for each other one. All ranks call this one, or all call the other.
-  /// On several hosts small blocks of the ranks of a host go together.
+  /// Each rank sends `count` elements to each rank. All ranks call this overload, or all call the one above: ranks that
+  /// differ get kInvalid. Between hosts the ranks of one host send their small blocks together.
   Request iall_to_all(const void* in, void* out, std::uint64_t count, DataType type,
                       const CollectiveOptions& options = {});
   /// Combines the ranks up to this one. An exclusive scan leaves this rank out, and its rank 0 keeps the input. `in`
@@ -344,8 +344,8 @@ class HAWSER_API World {
   std::vector<std::uint32_t> failures(std::size_t known, Duration timeout) const;
   /// Receives from any source work again, until another rank fails. Returns the ranks that had failed.
   std::vector<std::uint32_t> acknowledge();
-  /// Of the world that was opened 0, of a group a number that no other group of its world has. The same on all ranks. A
-  /// world that was shrunk keeps it: id and epoch name a world.
+  /// All ranks have the same. The world that was opened has 0, and each group has a number that no other group of its
+  /// world has. `shrink` keeps it, so id and epoch together name a world.
   std::uint64_t id() const;
   /// How often the world was shrunk.
   std::uint64_t epoch() const;

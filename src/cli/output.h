@@ -6,8 +6,8 @@
 
 namespace hawser::cli {
 
-/// Of the descriptors 0, 1 and 2 those that the caller closed lead to /dev/null from now on. Otherwise a file or a
-/// socket of the command would get such a number, and what is printed would go into it.
+/// Opens /dev/null for each of the descriptors 0, 1 and 2 that the caller has closed. Otherwise a file or a socket of
+/// the command would get that number, and the command would print into it.
 void open_missing_streams();
 
 /// Writes what is buffered for stdout. kFailed: some of it could not be written, now or before.

@@ -40,7 +40,7 @@ void CollectiveDesk::open(Site site) {
                     agent::inner::log_of(site_.seat->agent).write(LogLevel::kWarn, "{}", text);
                   }});
   boards_.open({.world = site_.world, .roster = site_.roster, .seat = &seat, .is_sparse = is_sparse},
-               maker_.several_hosts());  // Of a group. A world knows them once all have entered.
+               maker_.several_hosts());  // A group has them now, a world once all have entered.
 }
 
 void CollectiveDesk::know_hosts(const std::vector<std::uint64_t>& ids) {

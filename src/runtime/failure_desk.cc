@@ -69,7 +69,7 @@ void FailureDesk::note_dead(std::uint32_t rank) {
   if (fates_.note_dead(rank)) site_.accord->note_dead(rank);
 }
 
-/// Who told this rank may die before it has told all others, so this rank does.
+/// The rank that told this one may die before it has told all others. So this rank tells them, too.
 void FailureDesk::exclude(const Status& why) {
   if (!fates_.exclude(why)) return;
   const Instant now = site_.mailbox->now();

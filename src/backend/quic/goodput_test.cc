@@ -1,4 +1,4 @@
-// What is left of a wire's rate where it loses datagrams, in virtual time: the real congestion control of ngtcp2.
+// ngtcp2's own congestion control keeps a stated share of a wire's rate where datagrams are lost, in virtual time.
 
 #include <gtest/gtest.h>
 #include <sodium.h>
@@ -44,7 +44,7 @@ class QuicGoodput : public testing::Test {
     return static_cast<double>(got - before) / static_cast<double>((pair.now() - began).count()) / rate;
   }
 
-  /// Of a wire that loses one datagram in a hundred, as a share of what it carries without.
+  /// A stream over a wire that loses one datagram in a hundred gets half of what it gets without loss, at least.
   static void expect_half(double rate, Congestion congestion, std::size_t bytes) {
     const double clean = share_of(rate, 0, congestion, bytes), lossy = share_of(rate, 0.01, congestion, bytes);
     std::printf("share of the rate: %.2f clean, %.2f with 1 %% loss\n", clean, lossy);

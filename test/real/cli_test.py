@@ -22,9 +22,13 @@ SMALL = ["--layers", "4", "--kv-heads", "2", "--head-dim", "64", "--requests", "
          "--memory", "64MiB", "--passes", "1", "--no-ceiling"]
 
 
+def environment_of_a_user():
+    """Without what whoever runs the tests has set for Hawser."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("HAWSER_")}
+
+
 def run(*arguments, expect=0, env=None, timeout=60):
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("HAWSER_")}
-    environment.update(env or {})
+    environment = {**environment_of_a_user(), **(env or {})}
     done = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, errors="replace", timeout=timeout,
                           env=environment)
     if done.returncode != expect:
@@ -67,10 +71,12 @@ def test_output():
     """What cannot be written is an error, and what is printed goes into no file of the command's own."""
     for call in (["info"], ["topo", "--json"], ["--help"], ["collectives", "--json"], ["top", "--once"]):
         with open("/dev/full", "wb") as full:
-            done = subprocess.run([PROGRAM, *call], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+            done = subprocess.run([PROGRAM, *call], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60,
+                                  env=environment_of_a_user())
         told = "could be written" in done.stderr or "cannot write" in done.stderr
         assert done.returncode == 20 and told, (call, done)
-        closed = subprocess.run(["sh", "-c", 'exec "$0" "$@" <&- >&-', PROGRAM, *call], stderr=subprocess.PIPE, timeout=60)
+        closed = subprocess.run(["sh", "-c", 'exec "$0" "$@" <&- >&-', PROGRAM, *call], stderr=subprocess.PIPE, timeout=60,
+                                env=environment_of_a_user())
         assert closed.returncode == 0 and not closed.stderr, (call, closed)
     server = subprocess.Popen(["sh", "-c", 'exec "$0" "$@" <&- >&-', PROGRAM, "serve", "--size", "1MiB", "--for", "60s"])
     try:
@@ -357,7 +363,7 @@ def test_demo_progress():
     """A bar on a terminal, redrawn in place and gone at the end; none where nobody looks, and none beside JSON."""
     many = ["300" if each == "6" else each for each in SMALL]  # Requests: a few are over before there is a bar to draw.
     command = [PROGRAM, "demo", *many, "--backend", "shm"]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("HAWSER_")}
+    environment = environment_of_a_user()
 
     def said_on_terminal(*more):
         ours, theirs = pty.openpty()

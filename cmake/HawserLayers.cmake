@@ -66,10 +66,28 @@ function(hawser_layer name)
     set_property(GLOBAL APPEND PROPERTY HAWSER_LIBRARY_LIBS ${arg_LIBS})
   endif()
 
+  _hawser_keep_threaded(arg_TESTS)
   if(arg_TESTS AND HAWSER_BUILD_TESTS)
     hawser_test(NAME ${name}_test CTEST unit.${name} LABEL unit TIMEOUT 120
                 SOURCES ${arg_TESTS} LIBS hawser_${name} ${arg_TEST_LIBS})
   endif()
+endfunction()
+
+# _hawser_keep_threaded(<variable>)
+#   ThreadSanitizer has nothing to find in a test of one thread, and compiling such tests is most of its suite's time: of the
+#   files in the variable, its build keeps those that speak of threads, drivers, processes or a helper that makes them.
+function(_hawser_keep_threaded variable)
+  if(NOT HAWSER_SANITIZE STREQUAL "thread")
+    return()
+  endif()
+  set(kept "")
+  foreach(file IN LISTS ${variable})
+    file(STRINGS "${file}" found REGEX "[Tt]hread|[Dd]river|[Dd]riven|async|fork|test_writers|relay\\.h|local_worlds" LIMIT_COUNT 1)
+    if(found)
+      list(APPEND kept "${file}")
+    endif()
+  endforeach()
+  set(${variable} "${kept}" PARENT_SCOPE)
 endfunction()
 
 function(_hawser_use target scope)

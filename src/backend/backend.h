@@ -258,6 +258,11 @@ class Path {
   /// Sends `head` + `body` (at most kMessageMax + 1 KiB together) as one message. False: no room for one of that link
   /// now; try in a later turn. Messages of a link keep their order. Those of other links may come before or after them.
   virtual bool send(wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body) = 0;
+  /// As `send`. Nobody waits for this message by itself, so a path that moves bulk in small steps while messages are about
+  /// need not do so for its sake.
+  virtual bool send_aside(wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body) {
+    return send(link, head, body);
+  }
   /// Sends a message that comes before all that are sent after it, by whatever link: a greeting.
   virtual bool send_first(std::span<const std::byte> head, std::span<const std::byte> body) {
     return send(Priority::kRealtime, head, body);

@@ -146,6 +146,14 @@ constexpr Priority class_of_runtime(std::uint32_t channel) {
   return channel == kRuntimeBulkChannel ? Priority::kBulk : Priority::kRealtime;
 }
 
+/// Whether a Send on this channel that begins with `bytes` is one of those by which ranks agree on how bytes travel: what
+/// they wait for are those bytes, so bulk need not step aside. See goes_aside.
+constexpr bool runtime_goes_aside(std::uint32_t channel, std::span<const std::byte> bytes) {
+  if ((channel != kRuntimeChannel && channel != kRuntimeBulkChannel) || bytes.empty()) return false;
+  const auto kind = static_cast<RuntimeKind>(bytes[0]);
+  return kind == RuntimeKind::kAsk || kind == RuntimeKind::kGrant || kind == RuntimeKind::kFreed;
+}
+
 using RuntimeBuffer = std::array<std::byte, kRuntimeHeadMax>;
 /// All but the body, which follows it.
 std::span<const std::byte> encode(const RuntimeMessage& message, RuntimeBuffer& buffer);

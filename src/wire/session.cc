@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/format.h"
+#include "wire/runtime.h"
 
 namespace hawser::wire {
 namespace {
@@ -300,6 +301,22 @@ Result<Envelope> open_envelope(Bytes bytes) {
   }
   envelope.rest = in.rest();
   return result;
+}
+
+bool goes_aside(Bytes message) {
+  if (message.empty()) return false;
+  const SessionKind kind = FirstByte(std::to_integer<std::uint8_t>(message[0])).kind;
+  if (kind == SessionKind::kAck || kind == SessionKind::kCredit) return true;
+  if (kind != SessionKind::kArrive && kind != SessionKind::kAcked && kind != SessionKind::kSend) return false;
+  const Result<Envelope> envelope = open_envelope(message);
+  if (!envelope) return false;
+  if (envelope->kind == SessionKind::kSend) {
+    const Result<Send> send = decode_send(*envelope);
+    return send && runtime_goes_aside(send->channel, send->bytes);
+  }
+  if (envelope->kind != SessionKind::kArrive) return false;
+  const Result<Arrive> arrive = decode_arrive(*envelope);
+  return arrive && arrive->chunks != 0;
 }
 
 Result<Arrive> decode_arrive(const Envelope& envelope) {

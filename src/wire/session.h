@@ -178,6 +178,9 @@ struct Envelope {
 };
 
 Result<Envelope> open_envelope(std::span<const std::byte> bytes);
+/// Whether nobody waits for this message by itself: it acknowledges, gives credit back, or announces or agrees on bytes
+/// that are still to come. `message` is all of it, or the head where its body is no Send's.
+bool goes_aside(std::span<const std::byte> message);
 // Each takes an envelope of its kind.
 Result<Arrive> decode_arrive(const Envelope& envelope);
 Result<Send> decode_send(const Envelope& envelope);

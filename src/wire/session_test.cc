@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "wire/runtime.h"
 #include "wire/test_bytes.h"
 
 namespace hawser::wire {
@@ -340,6 +341,37 @@ TEST(Session, AnAckRidesWithOneReliableMessage) {
             Code::kCorrupt);
   feed_every_cut(acked({Priority::kBulk, 500}, message(Send{{Priority::kBulk, 2}, 300, {}})),
                  [](Bytes bytes) { EXPECT_EQ(decode_any(bytes), Code::kCorrupt); });
+}
+
+TEST(Session, NobodyWaitsForWhatGoesAside) {
+  const auto aside = [](const std::string& bytes) { return goes_aside(base::as_bytes(bytes)); };
+  constexpr std::string_view kText = "a notification";
+  Arrive announced{.place = {Priority::kRealtime, 300}, .transfer = 7, .chunks = 1, .oldest = 5};
+  EXPECT_TRUE(aside(message(announced)));
+  announced.notify = base::as_bytes(kText);
+  EXPECT_TRUE(aside(message(announced, kText)));
+  EXPECT_TRUE(aside(acked({Priority::kBulk, 500}, message(announced, kText))));
+  EXPECT_TRUE(aside(message(Ack{Priority::kRealtime, 300})));
+  EXPECT_TRUE(aside(message(Credit{20, Priority::kBulk, {1, 2}})));
+  announced.chunks = 0;
+  EXPECT_FALSE(aside(message(announced, kText))) << "the bytes are there";
+  announced.transfer = 0;
+  EXPECT_FALSE(aside(message(announced, kText))) << "it stands alone";
+  EXPECT_FALSE(aside(message(Send{{Priority::kBulk, 2}, 16, {}}, "hello")));
+  EXPECT_FALSE(aside(acked({Priority::kBulk, 500}, message(Send{{Priority::kBulk, 2}, 16, {}}))));
+  EXPECT_FALSE(aside(message(CardRequest{{Priority::kBulk, 2}, 3})));
+  const auto ranks_say = [&](RuntimeKind kind, Priority priority) {
+    return aside(message(Send{{Priority::kRealtime, 2}, runtime_channel_of(priority), {}},
+                         std::string(1, static_cast<char>(kind)) + "and so on"));
+  };
+  for (const RuntimeKind kind : {RuntimeKind::kAsk, RuntimeKind::kGrant, RuntimeKind::kFreed}) {
+    EXPECT_TRUE(ranks_say(kind, Priority::kRealtime) && ranks_say(kind, Priority::kBulk));
+    EXPECT_FALSE(ranks_say(kind, Priority::kCritical)) << "a user says that it is urgent";
+  }
+  EXPECT_FALSE(ranks_say(RuntimeKind::kEager, Priority::kRealtime));
+  EXPECT_FALSE(ranks_say(RuntimeKind::kBell, Priority::kRealtime));
+  EXPECT_FALSE(aside(message(Bye{})));
+  EXPECT_FALSE(aside(""));
 }
 
 TEST(Session, CardPartsLieInTheCard) {

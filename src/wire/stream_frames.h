@@ -19,6 +19,7 @@
 //   MESSAGE : no meta on stream 0, else meta = ahead:u64: it is to be read after so many that went on stream 0.
 //             Payload = the message. Flags: its link; bit 3: the last message of the session, which is to be read
 //             after all others. That has meta = ahead:u64, others:u64: so many went on the other streams, if any did.
+//             Bit 4: nobody waits for it by itself, so bulk need not step aside for it.
 //   BIND    : meta = binding:u32, index:u32, generation:u32, key:16
 //   UNBIND  : meta = binding:u32
 //   LANDED  : meta = (transfer:u64, chunk:u32) 1..kLandedMax times: covered reads whose bytes are at their reader.
@@ -118,6 +119,7 @@ inline constexpr std::size_t kAheadSize = 8;  ///< Meta of a MESSAGE that is not
 inline constexpr std::size_t kLastSize = 16;  ///< and of the last one.
 inline constexpr std::uint8_t kFlagsLink = 7;
 inline constexpr std::uint8_t kFlagLastMessage = 8;
+inline constexpr std::uint8_t kFlagAside = 16;  ///< In MESSAGE: bulk need not step aside for it.
 inline constexpr std::size_t kChunkHeadSize = 20;
 /// The largest meta: a READ with kPiecesMax pieces of different sizes.
 inline constexpr std::size_t kMetaMax = kChunkHeadSize + 4 + 3 + kPiecesMax * 12;

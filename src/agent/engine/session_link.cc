@@ -49,8 +49,9 @@ bool SessionLink::send_pending(Session& session, wire::Link link, backend::Path&
   HeadArray buffer;
   const std::span<const std::byte> message = session.links.pending(link);
   const std::optional<wire::Link> acks = session.links.ack_due(true);
-  const bool sent = acks ? path.send(link, wire::encode_acked(ack_of(session, *acks), buffer), message)
-                         : path.send(link, message, {});
+  const std::span<const std::byte> head = acks ? wire::encode_acked(ack_of(session, *acks), buffer) : message;
+  const std::span<const std::byte> body = acks ? message : std::span<const std::byte>();
+  const bool sent = wire::goes_aside(message) ? path.send_aside(link, head, body) : path.send(link, head, body);
   if (!sent) return false;
   session.links.sent(link);
   if (acks) acknowledged(session, *acks);
@@ -65,7 +66,7 @@ void SessionLink::acknowledged(Session& session, wire::Link link) {
 bool SessionLink::send_plain(Session& session, wire::Link link, std::span<const std::byte> head,
                              std::span<const std::byte> body) {
   PathEntry* const control = session.control();
-  return control != nullptr && control->path->send(link, head, body);
+  return control != nullptr && control->path->send_aside(link, head, body);
 }
 
 bool SessionLink::pump(Session& session, std::size_t* work) {

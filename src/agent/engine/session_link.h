@@ -30,7 +30,7 @@ class SessionLink {
   /// Sends a reliable message, the next one of its link, or keeps it until there is a path with room. False: too many
   /// of its link wait.
   bool push(Session& session, wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body);
-  /// Sends one that is not kept. False: there is no path with room now.
+  /// Sends one that is not kept, and for which nobody waits. False: there is no path with room now.
   static bool send_plain(Session& session, wire::Link link, std::span<const std::byte> head,
                          std::span<const std::byte> body);
   /// Sends what was kept. False: no room for all of it.

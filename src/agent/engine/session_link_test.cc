@@ -138,6 +138,19 @@ TEST_F(SessionLinkTest, AnAcknowledgementWaitsFiftyMicrosecondsForCompany) {
   EXPECT_EQ(path_.sent.size(), 1u) << "one is enough";
 }
 
+TEST_F(SessionLinkTest, WordOfChunksToComeAndAcknowledgementsGoAside) {
+  path_.aside = 0;
+  EXPECT_TRUE(push("somebody waits"));
+  EXPECT_EQ(path_.aside, 0u);
+  HeadArray buffer;
+  const wire::Arrive arrive{.place = session_.links.next(Priority::kRealtime), .transfer = 7, .chunks = 1};
+  EXPECT_TRUE(link_.push(session_, Priority::kRealtime, wire::encode(arrive, buffer), {}));
+  EXPECT_EQ(path_.aside, 1u);
+  const wire::Ack ack{.link = Priority::kRealtime, .up_to = 1};
+  EXPECT_TRUE(SessionLink::send_plain(session_, Priority::kRealtime, wire::encode(ack, buffer), {}));
+  EXPECT_EQ(path_.aside, 2u);
+}
+
 TEST_F(SessionLinkTest, AnAcknowledgementRidesWithWhatWaited) {
   HeadArray buffer;
   path_.message_room = 0;

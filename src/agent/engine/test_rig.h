@@ -63,6 +63,11 @@ class HandPath final : public backend::Path {
     sent.push_back(std::move(message));
     return true;
   }
+  bool send_aside(wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body) override {
+    const bool is_taken = send(link, head, body);
+    aside += is_taken ? 1 : 0;
+    return is_taken;
+  }
   bool each_untaken(const backend::SeeMessage& see) const override {
     for (std::size_t i = taken; i < sent.size(); ++i) {
       const std::size_t shown = std::min(sent[i].size(), backend::kMessageBegin);
@@ -97,6 +102,7 @@ class HandPath final : public backend::Path {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> bound, unbound;
   std::vector<backend::Chunk> submitted, moved;
   std::vector<std::string> sent;
+  std::size_t aside = 0;  ///< So many of them were sent aside.
   std::size_t taken = 0;  ///< So many of them the peer's agent has taken.
   bool knows_untaken = true, stopped_taking = false;
   std::vector<std::uint64_t> cancelled;

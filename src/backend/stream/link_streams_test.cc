@@ -233,7 +233,7 @@ TEST(LinkStreams, CarryMessagesOfTheirLinkAlone) {
   const auto flags = [](wire::Link link) { return static_cast<std::uint8_t>(link.index()); };
   const std::uint64_t none[] = {0};
   EXPECT_TRUE(Reader().read(stream_of(kOne), {.type = wire::FrameType::kMessage, .flags = flags(kOne)}, none).ok());
-  for (const std::uint8_t other : {flags(kOther), static_cast<std::uint8_t>(flags(kOne) | 16)}) {
+  for (const std::uint8_t other : {flags(kOther), static_cast<std::uint8_t>(flags(kOne) | 2 * wire::kFlagAside)}) {
     EXPECT_EQ(Reader().read(stream_of(kOne), {.type = wire::FrameType::kMessage, .flags = other}, none).code(),
               Code::kCorrupt);
   }

@@ -32,10 +32,11 @@ std::uint32_t Machine::submit(std::span<const Chunk> chunks) {
   return taken;
 }
 
-bool Machine::send(wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body) {
+bool Machine::send(wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body, Haste haste) {
   const unsigned stream = sender_.stream_for(link);
   let_chunk_go(stream);
-  if (!sender_.send(link, head, body)) return false;
+  if (!sender_.send(link, head, body, haste)) return false;
+  if (haste == Haste::kAside) return true;
   small_seen_ = small_seen_ || stream == 0 || link.priority() != Priority::kBulk;
   return true;
 }
@@ -160,7 +161,8 @@ bool Machine::on_frame(unsigned stream, Inlet& inlet) {
   if (is_link_stream(stream)) return inlet.head().type == wire::FrameType::kMessage && on_message(stream, inlet);
   if (stream == 0 && inlet.head().payload_size <= small_max_) {
     const wire::FrameType type = inlet.head().type;
-    small_seen_ = small_seen_ || type == wire::FrameType::kWrite || type == wire::FrameType::kMessage;
+    small_seen_ = small_seen_ || type == wire::FrameType::kWrite ||
+                  (type == wire::FrameType::kMessage && (inlet.head().flags & wire::kFlagAside) == 0);
   }
   switch (inlet.head().type) {
     case wire::FrameType::kWrite:
@@ -217,7 +219,7 @@ bool Machine::on_message(unsigned stream, Inlet& inlet) {
   const std::uint8_t flags = inlet.head().flags;
   if (!reader_.on_message(stream, inlet)) return false;
   const bool is_urgent = wire::Link::at(flags & wire::kFlagsLink).priority() != Priority::kBulk;
-  if (is_link_stream(stream) && is_urgent) small_seen_ = true;
+  if (is_link_stream(stream) && is_urgent && (flags & wire::kFlagAside) == 0) small_seen_ = true;
   return true;
 }
 

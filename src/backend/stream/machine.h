@@ -54,7 +54,8 @@ class Machine {
   Binding* bind(const RemoteRegionRef& region) { return initiator_.bind(region); }
   void unbind(std::uint32_t index, std::uint32_t generation) { initiator_.unbind(index, generation); }
   std::uint32_t submit(std::span<const Chunk> chunks);
-  bool send(wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body);
+  bool send(wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body,
+            Haste haste = Haste::kUsual);
   /// See Path.
   bool send_first(std::span<const std::byte> head, std::span<const std::byte> body);
   bool send_last(std::span<const std::byte> head, std::span<const std::byte> body);
@@ -143,6 +144,12 @@ class Machine {
   }
   /// Somebody waits for the peer.
   bool busy() const { return !initiator_.idle() || has_unsent(); }
+  /// Bulk is under way, either way.
+  bool moves_bulk() const {
+    return initiator_.has_bulk() || initiator_.bytes_in_flight() > small_max_ || target_.has_replies(true) ||
+           target_.has_rest(0) || streams_.moves_bulk() ||
+           (streams_.inlet(0).in_payload() && streams_.inlet(0).head().payload_size > small_max_);
+  }
   /// Small operations came or went since last asked (acknowledgements and bulk are none).
   bool take_small() { return std::exchange(small_seen_, false); }
   /// The streams are closed: ends every chunk.

@@ -39,6 +39,7 @@ class MachineStreams {
   const Outlet& outlet(unsigned stream) const {
     return is_link_stream(stream) ? link(stream).outlet : outlets_[stream];
   }
+  const Inlet& inlet(unsigned stream) const { return is_link_stream(stream) ? link(stream).inlet : inlets_[stream]; }
   Inlet& inlet(unsigned stream) { return is_link_stream(stream) ? link(stream).inlet : inlets_[stream]; }
 
   /// Bulk chunks go there: to streams 1.. once one of them is open; until then, and when there is one only, to stream
@@ -54,6 +55,19 @@ class MachineStreams {
   }
   bool has_unsent_links() const {
     return std::ranges::any_of(links_, [](const auto& each) { return each != nullptr && each->outlet.has_unsent(); });
+  }
+
+  /// Bytes of bulk are on their way on a stream that carries nothing else.
+  bool moves_bulk() const {
+    const auto moves = [this](unsigned stream) { return outlet(stream).has_unsent() || inlet(stream).in_payload(); };
+    for (unsigned stream = 1; stream < streams_; ++stream) {
+      if (moves(stream)) return true;
+    }
+    for (std::size_t index = 0; index < links_.size(); ++index) {
+      if (wire::Link::at(index).priority() != Priority::kBulk || links_[index] == nullptr) continue;
+      if (moves(stream_of(wire::Link::at(index)))) return true;
+    }
+    return false;
   }
 
   /// The streams are closed.

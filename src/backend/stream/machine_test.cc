@@ -326,6 +326,48 @@ TEST(Machine, BulkMessagesWaitForTheLaneToo) {
   EXPECT_EQ(end.log(), "message x\n");
 }
 
+TEST(Machine, BulkStepsAsideForMessagesThatSomebodyWaitsFor) {
+  End end, peer;
+  const auto send_is_small = [&](wire::Link link, Haste haste, unsigned stream) {
+    EXPECT_TRUE(peer.machine.send(link, base::as_bytes("x"), {}, haste));
+    const bool is_small = peer.machine.take_small();
+    EXPECT_TRUE(deliver(end.machine, stream, drain(peer.machine, stream)).ok());
+    EXPECT_EQ(end.machine.take_small(), is_small) << "both ends know";
+    return is_small;
+  };
+  EXPECT_TRUE(send_is_small(Priority::kRealtime, Haste::kUsual, 0));
+  EXPECT_FALSE(send_is_small(Priority::kRealtime, Haste::kAside, 0));
+  EXPECT_FALSE(send_is_small(Priority::kCritical, Haste::kAside, 0));
+  EXPECT_FALSE(send_is_small(Priority::kBulk, Haste::kUsual, 1));
+  EXPECT_EQ(lines(end.log()).size(), 4u) << "all came";
+}
+
+TEST(Machine, BulkIsUnderWayFromItsSubmitToItsAcknowledgement) {
+  std::vector<std::byte> local(8192);
+  for (const std::uint64_t size : {std::uint64_t{4096}, std::uint64_t{4097}}) {
+    const bool is_bulk = size > 4096;
+    End end, peer;
+    const Piece piece{local.data(), 0, size};
+    Chunk chunk{.op = Operation::kWrite, .transfer = 1, .target = peer.machine.bind(end.ref()), .bytes = size};
+    chunk.pieces = {&piece, 1};
+    EXPECT_FALSE(peer.machine.moves_bulk());
+    ASSERT_EQ(peer.machine.submit({&chunk, 1}), 1u);
+    EXPECT_EQ(peer.machine.moves_bulk(), is_bulk);
+    const unsigned stream = is_bulk ? 1 : 0;
+    ASSERT_TRUE(deliver(end.machine, 0, drain(peer.machine, 0)).ok());
+    const auto bytes = drain(peer.machine, stream);
+    EXPECT_EQ(peer.machine.moves_bulk(), is_bulk) << "the target has not answered";
+    const std::size_t half = bytes.size() / 2;
+    ASSERT_TRUE(deliver(end.machine, stream, std::span(bytes).first(half)).ok());
+    EXPECT_EQ(end.machine.moves_bulk(), is_bulk);
+    ASSERT_TRUE(deliver(end.machine, stream, std::span(bytes).subspan(half)).ok());
+    EXPECT_FALSE(end.machine.moves_bulk());
+    end.machine.flush();
+    ASSERT_TRUE(deliver(peer.machine, 0, drain(end.machine, 0)).ok());
+    EXPECT_FALSE(peer.machine.moves_bulk());
+  }
+}
+
 TEST(Machine, ABulkMessageOvertakesNone) {
   End end, peer;
   ASSERT_TRUE(peer.machine.send(Priority::kRealtime, base::as_bytes("before"), {}));

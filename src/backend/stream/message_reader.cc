@@ -52,7 +52,8 @@ MessageReader::Incoming& MessageReader::incoming(unsigned stream) {
 
 bool MessageReader::on_message(unsigned stream, Inlet& inlet) {
   const wire::FrameHead& frame = inlet.head();
-  if ((frame.flags & ~(wire::kFlagsLink | wire::kFlagLastMessage)) != 0 || !order_.may_come_on(stream)) return false;
+  constexpr unsigned kKnown = wire::kFlagsLink | wire::kFlagLastMessage | wire::kFlagAside;
+  if ((frame.flags & ~kKnown) != 0 || !order_.may_come_on(stream)) return false;
   if (stream == 0 ? frame.meta_size != 0 : !tells_order(stream, frame)) return false;
   const auto link = wire::Link::at(frame.flags & wire::kFlagsLink);
   const bool is_last = (frame.flags & wire::kFlagLastMessage) != 0;

@@ -125,6 +125,18 @@ TEST_F(MessageReaderTest, BulkKeepsTheStreamOfItsFirst) {
   EXPECT_TRUE(reader_.may_come_on(0));
 }
 
+TEST_F(MessageReaderTest, AMessageMayGoAsideAndAFlagThatNobodyKnowsIsSenseless) {
+  ASSERT_TRUE(sender_.send(Priority::kRealtime, {}, base::as_bytes("aside"), Haste::kAside));
+  std::vector<std::byte> bytes = bytes_of(theirs_.outlet(0));
+  ASSERT_EQ(std::to_integer<unsigned>(bytes[1]) & wire::kFlagAside, wire::kFlagAside);
+  waiting_[0] = bytes;
+  ASSERT_TRUE(go_on(0));
+  EXPECT_EQ(told(), "aside;");
+  bytes[1] |= std::byte{2 * wire::kFlagAside};
+  waiting_[0] = bytes;
+  EXPECT_FALSE(go_on(0));
+}
+
 TEST_F(MessageReaderTest, ALinkOnTheFirstStreamIsNoted) {
   LinkUse links(true);
   MachineStreams theirs(2);

@@ -7,10 +7,12 @@
 
 namespace hawser::backend::stream {
 
-bool MessageSender::send(wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body) {
+bool MessageSender::send(wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body,
+                         Haste haste) {
   const unsigned stream = order_.stream_for(link);
   const std::uint64_t ahead = base::planted(base::Planted::kGreetingOvertaken) ? 0 : order_.ahead(link);
-  if (!put(stream, static_cast<std::uint8_t>(link.index()), {&ahead, stream == 0 ? 0U : 1U}, head, body)) return false;
+  const auto flags = static_cast<std::uint8_t>(link.index() | (haste == Haste::kAside ? wire::kFlagAside : 0));
+  if (!put(stream, flags, {&ahead, stream == 0 ? 0U : 1U}, head, body)) return false;
   if (stream == 0) links_.note(link);
   return true;
 }

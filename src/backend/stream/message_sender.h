@@ -15,13 +15,17 @@
 
 namespace hawser::backend::stream {
 
+/// Whether somebody may wait for a message by itself. See Path::send_aside.
+enum class Haste : std::uint8_t { kUsual, kAside };
+
 class MessageSender {
  public:
   MessageSender(MachineStreams& streams, LinkUse& links, bool is_apart)
       : streams_(streams), links_(links), order_(is_apart) {}
 
   // False: there is no room now, or the last message went. See Path.
-  bool send(wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body);
+  bool send(wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body,
+            Haste haste = Haste::kUsual);
   bool send_first(std::span<const std::byte> head, std::span<const std::byte> body);
   bool send_last(std::span<const std::byte> head, std::span<const std::byte> body);
   void open(unsigned stream) { order_.open(stream); }

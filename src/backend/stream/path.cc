@@ -90,6 +90,12 @@ bool StreamPath::send(wire::Link link, std::span<const std::byte> head, std::spa
   return machine_->send(link, head, body);
 }
 
+bool StreamPath::send_aside(wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body) {
+  if (phase_ != Phase::kUp) return false;
+  if (!base::planted(base::Planted::kWakeupLost)) activate();
+  return machine_->send(link, head, body, Haste::kAside);
+}
+
 bool StreamPath::send_first(std::span<const std::byte> head, std::span<const std::byte> body) {
   if (phase_ != Phase::kUp) return false;
   if (!base::planted(base::Planted::kWakeupLost)) activate();
@@ -488,6 +494,7 @@ std::size_t StreamPath::turn_up(Instant now, Share& share) {
   if (phase_ == Phase::kUp && has_streams_to_open()) open_link_streams(now);
   if (phase_ == Phase::kUp && streams_.has_links()) work += move_links(now, share, true);
   if (phase_ != Phase::kUp) return work + 1;
+  if (machine_->moves_bulk()) shared_.pace.note_bulk(now);
   const bool small = machine_->take_small();
   if (small) shared_.pace.note_small(now);
   // What a small operation brought is answered first; but not for ever.

@@ -72,6 +72,7 @@ class StreamPath final : public Path {
   void unbind(std::uint32_t index, std::uint32_t generation) override;
   Submitted submit(std::span<const Chunk> chunks, Instant now) override;
   bool send(wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body) override;
+  bool send_aside(wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body) override;
   bool send_first(std::span<const std::byte> head, std::span<const std::byte> body) override;
   bool send_last(std::span<const std::byte> head, std::span<const std::byte> body) override;
   unsigned queue_of(wire::Link link) const override;

@@ -60,10 +60,13 @@ class TargetProcess {
   Status serve(const Over& over);
   Status rest(const Over& over);
   Status echo(const Over& over);
+  Status heed(const Over& over);
   Status messages(const Over& over);
   Status pong_words(const Over& over);
   Status consume(const Json& command, const Over& over);
   Status stream(const Json& command, const Over& over);
+  template <typename See>
+  Status take_notifications(const Over& over, const See& see);
   Status answer(const Peer& peer, std::string_view text, const Over& over);
 
   Control& control_;

@@ -53,6 +53,7 @@ Status TargetProcess::run_mode(const Json& command, const Over& over) {
   const std::string mode = command.value("mode", "");
   if (mode == "serve") return serve(over);
   if (mode == "echo") return echo(over);
+  if (mode == "heed") return heed(over);
   if (mode == "messages") return messages(over);
   if (mode == "pong_words") return pong_words(over);
   if (mode == "consume") return consume(command, over);
@@ -86,6 +87,18 @@ Status TargetProcess::rest(const Over& over) {
 
 // Each notification is answered by one of the same text.
 Status TargetProcess::echo(const Over& over) {
+  return take_notifications(over, [&](const Notification& one) { return answer(one.peer, one.text, over); });
+}
+
+// All are taken, and the last one is answered.
+Status TargetProcess::heed(const Over& over) {
+  return take_notifications(over, [&](const Notification& one) {
+    return one.text == kLastMessage ? answer(one.peer, one.text, over) : Status();
+  });
+}
+
+template <typename See>
+Status TargetProcess::take_notifications(const Over& over, const See& see) {
   Notification notification;
   for (std::uint32_t polls = 1; !(driver_ || is_time_to_ask(polls)) || !over(); ++polls) {
     if (driver_) {
@@ -93,9 +106,7 @@ Status TargetProcess::echo(const Over& over) {
     } else {
       poll_all();
     }
-    while (agent_.take_notifications({&notification, 1}) == 1) {
-      HAWSER_TRY(answer(notification.peer, notification.text, over));
-    }
+    while (agent_.take_notifications({&notification, 1}) == 1) HAWSER_TRY(see(notification));
   }
   return Status();
 }

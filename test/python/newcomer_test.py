@@ -136,6 +136,7 @@ def test_a_peer_whose_card_is_older_than_its_regions(pair):
 
 @pytest.mark.parametrize("package", ["hawser", "nixl._bindings"])
 def test_a_subinterpreter_is_refused_and_changes_nothing_for_the_main_one(package):
+    words = ["subinterpreter", "once per process"]  # The second is numpy's, which nixl imports first.
     code = f"""
 import hawser, {package}
 try:
@@ -144,7 +145,7 @@ except ImportError:
     import _xxsubinterpreters as interpreters
 agent = hawser.Agent("main", environment=False)
 inner = interpreters.create()
-refused = "try:\\n import {package}\\nexcept ImportError as why: assert 'subinterpreter' in str(why) or 'multiple' in str(why), why\\n"
+refused = "try:\\n import {package}\\nexcept ImportError as why: assert any(one in str(why) for one in {words}), why\\n"
 refused += "else: raise SystemExit('it was imported')"
 assert interpreters.run_string(inner, refused) is None
 assert len(agent.card()) > 0 and not agent.closed

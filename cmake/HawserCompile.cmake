@@ -30,7 +30,7 @@ target_compile_options(hawser_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
   $<$<COMPILE_LANGUAGE:CXX>:-Woverloaded-virtual>
   -fno-omit-frame-pointer
-  "-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=")
+  "-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=")
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   target_compile_options(hawser_options INTERFACE -Wthread-safety)
 else()

@@ -1,7 +1,11 @@
 # Python packages. HAWSER_PYTHON says whether they are built: ON must find what it needs, AUTO does so where a virtual
-# environment with nanobind is there (`./dev` makes build/venv), OFF does not look.
+# environment with nanobind is there (`./dev` makes build/venv), OFF does not look, as where another project adds this.
 
-set(HAWSER_PYTHON "AUTO" CACHE STRING "Build the Python packages: ON, OFF or AUTO")
+set(hawser_python AUTO)
+if(NOT PROJECT_IS_TOP_LEVEL)
+  set(hawser_python OFF)
+endif()
+set(HAWSER_PYTHON "${hawser_python}" CACHE STRING "Build the Python packages: ON, OFF or AUTO")
 set(HAWSER_PYTHON_FOUND FALSE)
 set(HAWSER_PYTHON_REASON "")
 

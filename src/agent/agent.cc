@@ -166,15 +166,17 @@ std::vector<Peer> Agent::peers() const {
 Status Agent::invalidate(const Peer& peer) {
   HAWSER_TRY(not_empty("Agent::invalidate", core_ != nullptr));
   HAWSER_TRY(core_->not_forked("invalidate"));
+  HAWSER_TRY(core_->not_inline("invalidate"));
   if (!peer.valid() || core_of(peer)->core.lock() != core_) {
     return Status(Code::kInvalid, "invalidate: the peer handle is empty or of another agent");
   }
   if (peer.is_self()) return Status(Code::kInvalid, "invalidate: an agent cannot forget itself");
-  if (peer.state() == PeerState::kDown) return {};
+  const std::shared_ptr<agent::PeerCore> its = agent::current(core_of(peer));
+  if (Peer(its).state() == PeerState::kDown) return {};
   const Status cause = Status(Code::kCancelled, "the peer was invalidated").with_peer(peer.name());
   core_->lane.lock();
   core_->lane.take_left_over(core_->now());  // What was sent to it before goes out first.
-  agent::Session& session = core_->engine.sessions().of(core_of(peer));
+  agent::Session& session = core_->engine.sessions().of(its);
   const bool is_idle = session.slots == 0;
   core_->engine.connector().invalidate(session, cause, core_->now());
   if (!is_idle) core_->lane.turn(core_->now());

@@ -8,6 +8,7 @@
 #include "agent/queue.h"
 #include "base/inside.h"
 #include "base/shown.h"
+#include "base/try.h"
 
 namespace hawser::agent {
 namespace {
@@ -55,7 +56,7 @@ Result<AtomicOp> start(const std::string& call, const Agent& agent, const Remote
   if (Status status = core->usable(call); !status.ok()) return status;
   if (Status bad = check_atomic_word(call, word); !bad.ok()) return bad;
   auto op = std::make_shared<AtomicCore>();
-  op->peer = word.region->peer.lock();
+  op->peer = current(word.region->peer.lock());
   if (!op->peer || op->peer->core.lock() != core) {
     return Status(Code::kInvalid, call + ": the word's region is of no peer of this agent");
   }
@@ -129,6 +130,7 @@ Status AtomicOp::wait(Duration timeout) {
   const auto core = core_->core.lock();
   if (!core) return Status(Code::kInvalid, "AtomicOp::wait: the agent is gone");
   if (core->disowned()) return core->usable("AtomicOp::wait");
+  HAWSER_TRY(core->not_inline("AtomicOp::wait"));
   if (core->lane.wait_until([this] { return done(); }, core->now() + timeout)) return core_->status;
   return Status(Code::kTimedOut, "AtomicOp::wait: not final yet; the operation goes on").with_scope(Scope::kRequest);
 }

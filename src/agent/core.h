@@ -128,6 +128,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Instant now() const { return clock->now(); }
   // See Life.
   Status not_forked(std::string_view call) const { return life.not_forked(call); }
+  Status not_inline(std::string_view call) const { return life.not_inline(call); }
   Status usable(std::string_view call) const { return life.usable(call); }
   bool disowned() const { return life.disowned(); }
   bool is_closed() const { return life.is_closed(); }

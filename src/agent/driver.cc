@@ -339,6 +339,7 @@ Status Driver::detach(Agent& agent) {
   if (!core_of(agent)) return Status(Code::kInvalid, "Driver::detach: the agent is empty");
   if (!impl_) return Status(Code::kInvalid, "Driver::detach: this driver is empty: it was moved to another variable");
   HAWSER_TRY(impl_->not_forked("Driver::detach"));
+  HAWSER_TRY(core_of(agent)->not_inline("Driver::detach"));
   for (const auto& worker : impl_->workers) {
     if (worker->detach(*core_of(agent))) return {};
   }

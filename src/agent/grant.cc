@@ -122,6 +122,7 @@ Status Grant::revoke(Duration timeout) const {
   if (!core_) return Status(Code::kInvalid, "Grant::revoke: this handle is empty");
   agent::Core& core = *core_->region->core;
   if (core.disowned()) return core.usable("Grant::revoke");
+  HAWSER_TRY(core.not_inline("Grant::revoke"));
   return core.region_closer.close(std::span(&core_->region, 1), timeout);
 }
 
@@ -130,7 +131,7 @@ Result<GrantedRegion> Peer::import_grant(std::span<const std::byte> bytes) const
   if (!core) return Status(Code::kInvalid, "Peer::import_grant: this handle is empty or its agent is gone");
   HAWSER_TRY(core->usable("Peer::import_grant"));
   HAWSER_TRY_ASSIGN(wire::Grant grant, wire::decode_grant(bytes));
-  return agent::import_from(core_, *core, std::move(grant));
+  return agent::import_from(agent::current(core_), *core, std::move(grant));
 }
 
 Result<GrantedRegion> Peer::import_grant(std::string_view bytes) const { return import_grant(base::as_bytes(bytes)); }

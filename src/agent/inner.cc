@@ -168,6 +168,11 @@ Status close_regions(const Agent& agent, std::span<const std::shared_ptr<LocalRe
   return core_of(agent)->region_closer.close(regions, timeout);
 }
 
+void run_for_user(const Agent& agent, const std::function<void()>& code) {
+  assume_in_lane();
+  core_of(agent)->lane.run_for_user(code);
+}
+
 Peer peer_of(const Session& session) { return Peer(session.peer); }
 
 Tenancy* tenancy(const Session& session, const Service& service) { return session.tenancies[service.place()].get(); }

@@ -103,6 +103,8 @@ Status add_regions(const Agent& agent, std::span<const RegionOptions> wanted,
 Status close_regions(const Agent& agent, std::span<const std::shared_ptr<LocalRegion>> regions, Duration timeout);
 
 // Under the lane.
+/// Runs code of the user. What it calls of the agent is refused where it would wait for the lane.
+void run_for_user(const Agent& agent, const std::function<void()>& code);
 /// The handle of the session's peer.
 Peer peer_of(const Session& session);
 Tenancy* tenancy(const Session& session, const Service& service);

@@ -49,10 +49,18 @@ void Lane::disown_after_fork() {
 }
 
 void Lane::lock() HAWSER_NO_THREAD_SAFETY_ANALYSIS {
-  if (mutex_.try_lock()) return;
+  if (mutex_.try_lock() || core_.life.user_code().runs_here()) return;
   contenders_.fetch_add(1, std::memory_order_relaxed);
   mutex_.lock();
   contenders_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Lane::run_for_user(const std::function<void()>& code) {
+  is_lent_ = true;
+  core_.life.user_code().begin();
+  code();
+  core_.life.user_code().end();
+  is_lent_ = false;
 }
 
 bool Lane::leave(Slot* slot) {
@@ -233,6 +241,7 @@ bool Lane::wait_in_pauses(const std::function<bool()>& reached, Instant deadline
 }
 
 bool Lane::wait_until(const std::function<bool()>& reached, Instant deadline) {
+  if (core_.life.user_code().runs_here()) return reached();  // What it waits for does not come before it returns.
   if (core_.hooks.pause) return wait_in_pauses(reached, deadline);
   Instant now = core_.now();
   Instant busy = now, yielded = now;

@@ -97,10 +97,16 @@ class Lane final : public LaneAccess {
   /// Before the first turn. The part outlives the lane's turns.
   void add_part(Part& part) { parts_.push_back(&part); }
 
-  // The lock. `lock` asks a spinning driver to give way.
+  // The lock. `lock` asks a spinning driver to give way. A thread that runs an inline handler has it already, from the
+  // turn that runs the handler: `lock` and `unlock` change nothing there, and `try_lock` fails.
   bool try_lock() HAWSER_TRY_ACQUIRE(true, in_lane) HAWSER_NO_THREAD_SAFETY_ANALYSIS { return mutex_.try_lock(); }
   void lock() override HAWSER_ACQUIRE(in_lane);
-  void unlock() override HAWSER_RELEASE(in_lane) HAWSER_NO_THREAD_SAFETY_ANALYSIS { mutex_.unlock(); }
+  void unlock() override HAWSER_RELEASE(in_lane) HAWSER_NO_THREAD_SAFETY_ANALYSIS {
+    if (!is_lent_) [[likely]]
+      mutex_.unlock();
+  }
+  /// Under the lock: runs `code` of the user. Calls of it find the lock taken, by themselves.
+  void run_for_user(const std::function<void()>& code) HAWSER_REQUIRES(in_lane);
 
   /// The time of a turn: at most a microsecond old, and cheap.
   Instant now() HAWSER_REQUIRES(in_lane) { return clock_.now(); }
@@ -245,6 +251,7 @@ class Lane final : public LaneAccess {
   StatusSeat* seat_ = nullptr;
   std::vector<Part*> parts_;
   base::Mutex mutex_;
+  bool is_lent_ = false;     ///< Under the lock: its holder runs code of the user.
   const bool is_by_steady_;  ///< The agent's clock is that of drivers.
   base::RecentClock clock_;  ///< Of turns. Under the lock,
   Instant turned_;           ///< and when the last one was.

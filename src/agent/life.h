@@ -15,6 +15,7 @@
 #include <hawser/status.h>
 
 #include "agent/fork_guard.h"
+#include "agent/user_code.h"
 
 namespace hawser::agent {
 
@@ -25,7 +26,10 @@ class Life {
 
   /// Good, or kInvalid because this is a forked child: the thread that held a lock at the fork does not exist there.
   Status not_forked(std::string_view call) const;
-  /// The same, or kInvalid because somebody began to close the agent.
+  /// Good, or kInvalid because this thread runs an inline handler in the middle of a turn of the agent: the call would
+  /// wait for that turn.
+  Status not_inline(std::string_view call) const;
+  /// All of this, or kInvalid because somebody began to close the agent.
   Status usable(std::string_view call) const;
 
   /// In a child of the process that opened it: nothing works any more. Costs one load.
@@ -34,6 +38,9 @@ class Life {
   bool is_closed() const { return is_closed_.load(std::memory_order_seq_cst); }
 
   void begin_to_close() { is_closing_.store(true, std::memory_order_release); }
+  UserCode& user_code() { return user_code_; }
+  const UserCode& user_code() const { return user_code_; }
+
   /// Of a thread that ends it and one that leaves a submission, one sees the other.
   void end();
 
@@ -43,6 +50,7 @@ class Life {
   const std::uint32_t forks_ = watch_forks();
   std::atomic<bool> is_closing_{false};
   std::atomic<bool> is_closed_{false};
+  UserCode user_code_;
 };
 
 }  // namespace hawser::agent

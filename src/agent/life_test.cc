@@ -30,6 +30,19 @@ TEST(Life, OneThatEndsWithoutHavingBegunToCloseIsClosing) {
   EXPECT_FALSE(life.usable("call").ok());
 }
 
+TEST(Life, RefusesCallsOfAnInlineHandlerByName) {
+  Life life("a");
+  life.user_code().begin();
+  for (const Status& refused : {life.usable("call"), life.not_inline("call")}) {
+    EXPECT_EQ(refused.code(), Code::kInvalid);
+    EXPECT_NE(refused.to_string().find("call: an inline handler must not call it"), std::string::npos);
+    EXPECT_NE(refused.to_string().find("agent 'a'"), std::string::npos);
+  }
+  EXPECT_TRUE(life.not_forked("call").ok()) << "what only reads works there, too";
+  life.user_code().end();
+  EXPECT_TRUE(life.usable("call").ok());
+}
+
 TEST(Life, BelongsToTheProcessThatMadeIt) {
   const Life life("a");
   const std::string opener = std::to_string(::getpid());

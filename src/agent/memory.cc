@@ -10,6 +10,7 @@
 #include "agent/region.h"
 #include "base/bytes.h"
 #include "base/shown.h"
+#include "base/try.h"
 #include "wire/table.h"
 
 namespace hawser::agent {
@@ -175,6 +176,7 @@ RangeTable Region::table(std::span<const StridedRange> ranges) const {
 Status Region::close(Duration timeout) {
   if (!core_) return without_region("close");
   if (core_->core->disowned()) return core_->core->usable("Region::close");
+  HAWSER_TRY(core_->core->not_inline("Region::close"));
   return core_->core->region_closer.close(std::span(&core_, 1), timeout);
 }
 

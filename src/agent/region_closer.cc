@@ -226,7 +226,8 @@ void RegionCloser::drop(std::shared_ptr<LocalRegion> region) {
   // Adopted memory is given back while its user waits, not some time later: a copy that is under way is over soon.
   constexpr Duration kPatienceForAdopted = std::chrono::milliseconds(100);
   const bool is_adopted = region->entry->pages && region->entry->pages->file();
-  if (close(std::span(&region, 1), is_adopted ? kPatienceForAdopted : Duration::zero()).ok()) return;
+  const bool may_close = !its_.life.user_code().runs_here();  // Else a sweep does, after the turn.
+  if (may_close && close(std::span(&region, 1), is_adopted ? kPatienceForAdopted : Duration::zero()).ok()) return;
   its_.lane.lock();
   // An agent that is closed has swept for the last time.
   if (!its_.life.is_closed() && !base::planted(base::Planted::kDropsForgotten)) {

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/try.h"
+
 namespace hawser::agent {
 
 Status Shutdown::close(Duration timeout) { return close(timeout, Leave::kNothing); }
@@ -13,6 +15,7 @@ void Shutdown::close_for_good(Duration timeout) {
 
 Status Shutdown::close(Duration timeout, Leave leave) {
   if (life_.disowned()) return life_.not_forked("close");
+  HAWSER_TRY(life_.not_inline("close"));
   life_.begin_to_close();
   const Instant deadline = clock_.now() + timeout;
   const auto is_free = [this] { return !is_busy_.load(std::memory_order_acquire); };

@@ -9,6 +9,7 @@
 #include "agent/slot.h"
 #include "base/inside.h"
 #include "base/shown.h"
+#include "base/try.h"
 
 namespace hawser::agent {
 namespace {
@@ -199,6 +200,10 @@ Result<Transfer> Plan::submit(const SubmitOptions& options) const {
   if (!core_) return agent::bad_submit("this plan is empty: it was never made");
   agent::Core& core = *core_->core;
   if (core.disowned() || core.is_closed()) return core.usable("submit");
+  if (core_->peer->state.load(std::memory_order_acquire) == PeerState::kDown) [[unlikely]] {
+    const Result<Plan> again = agent::again(*core_);
+    return again ? again->submit(options) : again.error();
+  }
   const bool plain = agent::is_plain(options);
   if (plain && agent::done_at_once(core, *core_, options.notify)) return Transfer::ended(core_->pieces.bytes);
   const Instant now = core.now();
@@ -266,6 +271,7 @@ Status Transfer::wait(Duration timeout) {
   const auto core = slot_->pool->core.lock();
   if (!core) return Status(Code::kInvalid, "Transfer::wait: the agent is gone");
   if (core->disowned()) return core->usable("Transfer::wait");
+  HAWSER_TRY(core->not_inline("Transfer::wait"));
   if (core->lane.wait_until([this] { return is_final(); }, core->now() + timeout)) return slot_->status;
   return Status(Code::kTimedOut, "Transfer::wait: not final yet; the transfer goes on").with_scope(Scope::kRequest);
 }

@@ -356,14 +356,22 @@ void Calls::begin_job(std::unique_ptr<Incoming> incoming, std::shared_ptr<const 
   job->handler = std::move(handler);
   jobs_.emplace(JobKey{source_of(job->from), job->id}, job);
   if (job->handler->options.runs_inline) {
-    inline_for = seat_.lock().get();
-    Result<CallAnswer> result = run(*job, now);
-    inline_for = nullptr;
-    finish(*job, std::move(result), now);
+    finish(*job, run_inline(*job, now), now);
   } else {
     run_apart(job);
   }
   take_in(now);
+}
+
+/// Calls of the handler find the lane's lock taken, and are refused where they would wait.
+Result<CallAnswer> Calls::run_inline(Job& job, Instant now) {
+  const std::shared_ptr<RankSeat> seat = seat_.lock();
+  if (seat == nullptr) return run(job, now);
+  std::optional<Result<CallAnswer>> result;
+  inline_for = seat.get();
+  agent::inner::run_for_user(seat->agent, [&] { result = run(job, now); });
+  inline_for = nullptr;
+  return *std::move(result);
 }
 
 void Calls::run_apart(const std::shared_ptr<Job>& job) {

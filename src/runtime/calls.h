@@ -126,6 +126,7 @@ class Calls final : public std::enable_shared_from_this<Calls> {
   void answer(const Peer& to, std::uint64_t id, Result<CallAnswer> result, Instant now);
   void say(const Peer& to, wire::MessageEnvelope envelope, CallAnswer bytes, Instant now);
   static Result<CallAnswer> run(const Job& job, Instant now);
+  Result<CallAnswer> run_inline(Job& job, Instant now);
   void run_apart(const std::shared_ptr<Job>& job);
   /// Runs it after what the mailbox is about, unless this object is gone then.
   void soon(std::function<void(Instant now)> job);

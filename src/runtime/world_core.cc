@@ -454,8 +454,8 @@ Result<std::shared_ptr<WorldCore>> WorldCore::split(std::optional<std::uint32_t>
 bool WorldCore::has_direct_peer(std::uint32_t rank) const {
   if (rank >= size() || rank == this->rank()) return false;
   bool is_direct = true;
-  static_cast<void>(agent::inner::under_lane(seat_->agent, "has_direct_peer",
-                                             [&](Instant) { is_direct = seat_->is_neighbour(root_rank(rank)); }));
+  static_cast<void>(
+      requests_.in_lane("has_direct_peer", [&](Instant) { is_direct = seat_->is_neighbour(root_rank(rank)); }));
   return is_direct;
 }
 

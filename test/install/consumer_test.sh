@@ -37,6 +37,25 @@ check pkg-config "$("$work/by_pkg_config")"
   $(pkg-config --cflags --libs hawser) "-Wl,-rpath,$(pkg-config --variable=libdir hawser)"
 check 'pkg-config from C' "$("$work/c_by_pkg_config")"
 
+# As a part of another project: the library, and nothing of its tests, benchmarks and examples.
+mkdir "$work/parent"
+cat >"$work/parent/CMakeLists.txt" <<END
+cmake_minimum_required(VERSION 3.25)
+project(parent LANGUAGES C CXX)
+enable_testing()
+add_subdirectory("$(cd "$source_dir/../../.." && pwd)" hawser EXCLUDE_FROM_ALL)
+add_executable(consumer "$source_dir/main.cc")
+target_link_libraries(consumer PRIVATE hawser::hawser)
+END
+cmake -S "$work/parent" -B "$work/part" -G Ninja >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+ninja -C "$work/part" -t targets all >"$work/targets"
+grep -q 'libhawser.so' "$work/targets" || { echo 'add_subdirectory: there is no library' >&2; exit 1; }
+if grep -E '^hawser/(test|bench|examples)/|_test\.cc\.o' "$work/targets" >&2; then
+  echo 'add_subdirectory: it brings its tests along' >&2
+  exit 1
+fi
+echo 'add_subdirectory brings the library alone'
+
 # As clients of NIXL do: by its bare name, from the loader's path, with nothing else there.
 nixl=$(find "$prefix" -name libnixl_capi.so)
 LD_LIBRARY_PATH=${nixl%/*} python3 -c 'import ctypes, os

@@ -154,3 +154,16 @@ def test_sides_in_the_order_of_another_call(pair):
     for call in (here.read, here.write):
         with pytest.raises(hawser.InvalidError, match="peer must be a Peer, and is Range"):
             call(local.range(0, 8), there, peer)
+
+
+@pytest.mark.parametrize("wrong", ["5s", -1, float("nan"), []])
+def test_a_wrong_timeout_is_told_though_nothing_is_left_to_wait_for(wrong):
+    with hawser.Agent("one", environment=False) as one:
+        memory = one.allocate(16, "memory")
+        transfer = one.write(one.self(), memory.range(0, 8), one.self().range("memory", 8, 8))
+        transfer.wait(20)
+        atomic = one.fetch_add(one.self().range("memory", 8, 8), 1)
+        atomic.wait(20)
+        for ended in (transfer, atomic):
+            with pytest.raises(hawser.InvalidError, match="timeout"):
+                ended.wait(wrong)

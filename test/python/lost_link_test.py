@@ -142,3 +142,68 @@ def test_a_cable_that_is_cut_for_less_than_peer_timeout_fails_nobody(hosts, tmp_
         for process in ends:
             process.kill()
             process.wait()
+
+
+THERE = """
+import pathlib, sys
+import hawser
+with hawser.Agent("there", settings={"listen": "10.79.1.2", "peer_timeout": "1s", "backends": "tcp"}) as agent:
+    memory = agent.empty(4096, "uint8", name="memory")
+    card = pathlib.Path(sys.argv[1], "card")
+    card.with_suffix(".new").write_bytes(agent.card())
+    card.with_suffix(".new").rename(card)
+    print("up", flush=True)
+    sys.stdin.readline()
+"""
+
+HERE = """
+import pathlib, sys, time
+import hawser
+with hawser.Agent("here", settings={"listen": "10.79.1.1", "peer_timeout": "1s", "backends": "tcp"}) as agent:
+    card = pathlib.Path(sys.argv[1], "card")
+    while not card.exists():
+        time.sleep(0.01)
+    peer = agent.add_peer(card.read_bytes())
+    mine = agent.empty(4096, "uint8")
+    plan = agent.plan_write(peer, mine, peer.range("memory"))
+    plan.run()
+    print("up", flush=True)
+    kinds = []
+    while "down" not in kinds:
+        event = agent.take_event()
+        if event is None:
+            agent.wait(0.1)
+        else:
+            kinds.append(event.kind)
+    try:
+        plan.run()
+        print("nobody was there, and yet it was written", flush=True)
+    except (hawser.DisconnectedError, hawser.TimedOutError) as error:
+        print("given up", flush=True)
+    sys.stdin.readline()
+    agent.write(peer, mine, peer.range("memory")).wait(20)
+    plan.run()
+    assert agent.find_peer("there", timeout=0).state == "up"
+    print(kinds.count("down"), flush=True)
+"""
+
+
+def test_a_peer_that_was_given_up_comes_back_with_the_cable(hosts, tmp_path):
+    """By the handles and the plan of before; neither end loads a card again."""
+    ends = [start_python(hosts[1], THERE, str(tmp_path)), start_python(hosts[0], HERE, str(tmp_path))]
+    try:
+        for process in ends:
+            assert process.stdout.readline() == "up\n", process.stderr.read()
+        far = ["10.79.1.2", "10.79.1.1"]
+        for host, address in zip(hosts, far):
+            ip("-n", host, "neigh", "replace", address, "lladdr", "02:00:00:00:00:99", "dev", "cable01", "nud", "permanent")
+        assert ends[1].stdout.readline() == "given up\n"
+        for host, address in zip(hosts, far):
+            ip("-n", host, "neigh", "del", address, "dev", "cable01")
+        out, err = ends[1].communicate("go on\n", timeout=60 * SCALE)
+        assert ends[1].returncode == 0, f"{out}\n{err}"
+        assert out == "1\n", "the end of the session is told once"
+    finally:
+        for process in ends:
+            process.kill()
+            process.wait()

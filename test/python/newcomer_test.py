@@ -132,3 +132,25 @@ def test_a_peer_whose_card_is_older_than_its_regions(pair):
             with pytest.raises(hawser.NotFoundError, match="card .*region"):
                 known.region("memory")
             assert one.add_peer(late.card()).region("memory").size == 4096
+
+
+@pytest.mark.parametrize("package", ["hawser", "nixl._bindings"])
+def test_a_subinterpreter_is_refused_and_changes_nothing_for_the_main_one(package):
+    words = ["subinterpreter", "once per process"]  # The second is numpy's, which nixl imports first.
+    code = f"""
+import hawser, {package}
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+agent = hawser.Agent("main", environment=False)
+inner = interpreters.create()
+refused = "try:\\n import {package}\\nexcept ImportError as why: assert any(one in str(why) for one in {words}), why\\n"
+refused += "else: raise SystemExit('it was imported')"
+assert interpreters.run_string(inner, refused) is None
+assert len(agent.card()) > 0 and not agent.closed
+with hawser.Agent("after", environment=False) as after:
+    assert after.name == "after"
+"""
+    ended = subprocess.run(python_command(code), capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 0 and not ended.stderr, ended.stderr

@@ -59,7 +59,8 @@ def start(host, *inner, **environment):
     command = ["ip", "netns", "exec", host, "unshare", "-p", "-m", "-f", "--kill-child", "--mount-proc", "sh", "-c", ENTER,
                "sh", *inner]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("HAWSER_")}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=kept | environment)
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            env=kept | environment)
 
 
 def start_python(host, code, *arguments, **environment):

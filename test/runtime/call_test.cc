@@ -335,6 +335,43 @@ TEST(Calls, AnInlineHandlerMayCallNothingOfItsWorld) {
   EXPECT_TRUE(worlds[1].close(20s).ok());
 }
 
+// What stands beside its world takes the same lock.
+TEST(Calls, AnInlineHandlerIsRefusedByPeersAndRegionsOfItsWorld) {
+  std::vector<World> worlds = World::local(2).value();
+  Region kept = worlds[1].allocate({.name = "kept", .size = 4096}).value();
+  std::optional<Region> dropped = worlds[1].allocate({.name = "dropped", .size = 4096}).value();
+  std::vector<Status> told;
+  std::atomic<bool> is_over{false};
+  bool is_direct = false;
+  const auto handler = [&](const IncomingCall&) -> Result<CallAnswer> {
+    Peer caller = worlds[1].peer(0);
+    told = {caller.notify("x"),
+            caller.send(20, {}).error(),
+            caller.send(20, {}, 20s).error(),
+            caller.connect(20s),
+            caller.reconnect(),
+            caller.await_regions(std::span<const std::string_view>(), 20s),
+            kept.close(20s),
+            kept.grant(0, 8, Rights::kRead, 1s).error()};
+    is_direct = worlds[1].has_direct_peer(0);
+    (void)caller.acknowledged();
+    dropped.reset();
+    is_over = true;
+    return CallAnswer{};
+  };
+  ASSERT_TRUE(worlds[1].register_handler("asks", handler, {.runs_inline = true}).ok());
+  EXPECT_TRUE(worlds[0].call(1, "asks", {}, {.timeout = 20s}));
+  ASSERT_TRUE(is_over);
+  EXPECT_TRUE(is_direct);
+  EXPECT_EQ(told.size(), 8u);
+  for (const Status& status : told) {
+    EXPECT_EQ(status.code(), Code::kInvalid) << status.to_string();
+    EXPECT_NE(status.to_string().find("inline handler"), std::string::npos) << status.to_string();
+  }
+  EXPECT_TRUE(kept.close(20s).ok());
+  EXPECT_TRUE(worlds[1].close(20s).ok());
+}
+
 // Nothing of these waits there.
 TEST(Calls, AnInlineHandlerMayLookAtItsWorldAndCancel) {
   std::vector<World> worlds = World::local(2).value();

@@ -110,13 +110,14 @@ void Connector::start_backoff(Session& session, Instant now) {
   }
 }
 
+/// Also where the peer has not greeted yet: it may have been heard to come up, and would be sought for peer_timeout.
 void Connector::say_goodbye(Session& session) {
-  PathEntry* const control = session.control();
-  if (control == nullptr) return;
+  PathEntry* const heard = session.awaited();
+  if (heard == nullptr) return;
   HeadArray buffer;
   constexpr std::string_view kText = "closed";
   const wire::Bye bye{.code = Code::kDisconnected, .text = kText};
-  static_cast<void>(control->path->send_last(wire::encode(bye, buffer), std::as_bytes(std::span(kText))));
+  static_cast<void>(heard->path->send_last(wire::encode(bye, buffer), std::as_bytes(std::span(kText))));
 }
 
 bool Connector::open_next(Session& session, Instant now) {

@@ -271,6 +271,15 @@ TEST_F(ConnectorTest, WhatIsInvalidatedPartsWithTheNextTurn) {
   EXPECT_EQ(rig_.first.port->released.size(), 1u);
 }
 
+TEST_F(ConnectorTest, APeerThatHasNotGreetedYetHearsTheGoodbye) {
+  HandPath& path = *rig_.first.port->make();
+  rig_.come_up(rig_.first, path, *peer_);
+  ASSERT_EQ(session().control(), nullptr);
+  connector_.invalidate(session(), Status(Code::kCancelled, "the agent closes"), rig_.now());
+  ASSERT_FALSE(path.kinds_sent().empty());
+  EXPECT_EQ(path.kinds_sent().back(), wire::SessionKind::kBye);
+}
+
 TEST_F(ConnectorTest, OneThatIsRefusedForThreeHeartbeatsIsDead) {
   const auto refuse = [&](const Hand& hand) {
     backend::PortEvent event;

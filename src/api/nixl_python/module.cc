@@ -1,10 +1,11 @@
 // The extension module nixl._bindings: NIXL's own Python names over compat.
 
+#include "api/main_interpreter.h"
 #include "api/nixl_python/objects.h"
 
 namespace hawser::api::nixl_python {
 
-NB_MODULE(_bindings, module) {
+HAWSER_PYTHON_MODULE(_bindings, "nixl", module) {
   bind_values(module);
   bind_errors(module);
   bind_lists(module);

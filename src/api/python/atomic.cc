@@ -63,13 +63,13 @@ AtomicHandle start_compare_swap(const AgentHandle& self, const RemoteRangeHandle
 }
 
 std::uint64_t wait_for_found(AtomicHandle& self, nb::handle timeout) {
+  const Duration patience = duration_of(timeout, "timeout", Duration::max());  // A wrong one is told in any case.
   if (!self.op.done()) {
     (void)agent_of(self.agent);
-    const std::optional<bool> over =
-        wait_in_slices(duration_of(timeout, "timeout", Duration::max()), [&](Duration slice) {
-          (void)self.op.wait(slice);
-          return self.op.done();
-        });
+    const std::optional<bool> over = wait_in_slices(patience, [&](Duration slice) {
+      (void)self.op.wait(slice);
+      return self.op.done();
+    });
     if (!over) throw nb::python_error();
     if (!*over) raise(Status(Code::kTimedOut, "AtomicOp.wait: not final yet; the operation goes on"));
   }

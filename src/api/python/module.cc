@@ -2,11 +2,12 @@
 
 #include <hawser/version.h>
 
+#include "api/main_interpreter.h"
 #include "api/python/objects.h"
 
 namespace hawser::api::python {
 
-NB_MODULE(_hawser, module) {
+HAWSER_PYTHON_MODULE(_hawser, "hawser", module) {
   module.attr("__version__") = HAWSER_VERSION;
   module.attr("MESSAGE_MAX") = kMessageMax;
   bind_peers(module);

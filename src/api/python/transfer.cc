@@ -281,14 +281,14 @@ TransferHandle submit(const PlanHandle& self, nb::handle notify, nb::handle dead
 }
 
 void wait(TransferHandle& self, nb::handle timeout) {
+  const Duration patience = duration_of(timeout, "timeout", Duration::max());  // A wrong one is told in any case.
   if (!self.transfer.done()) {
     (void)agent_of(self.plan->agent);
     // The library itself looks for a while before it sleeps.
-    const std::optional<bool> over =
-        wait_in_slices(duration_of(timeout, "timeout", Duration::max()), [&](Duration slice) {
-          (void)self.transfer.wait(slice);
-          return self.transfer.done();
-        });
+    const std::optional<bool> over = wait_in_slices(patience, [&](Duration slice) {
+      (void)self.transfer.wait(slice);
+      return self.transfer.done();
+    });
     if (!over) throw nb::python_error();
     if (!*over) raise(Status(Code::kTimedOut, "Transfer.wait: not final yet; the transfer goes on"));
   }

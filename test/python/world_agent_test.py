@@ -1,6 +1,10 @@
 """Worlds on agents of the program's, batches, handlers by number, pools, and what a world tells of itself."""
 
 import asyncio
+import gc
+import multiprocessing
+import os
+import signal
 import threading
 
 import numpy
@@ -8,6 +12,8 @@ import pytest
 
 import hawser
 from hawser import Recv, Send, World
+
+from conftest import SCALE
 
 
 def on_all(worlds, call):
@@ -129,6 +135,43 @@ def test_ranks_with_agents_find_one_another_in_a_directory():
     on_all(made, lambda world: world.shutdown(10))
     for each in agents:
         each.close(10)
+
+
+def die_in_a_world(folder):
+    agent = hawser.Agent("dies", directory=f"file:{folder}")
+    world = World.open(size=2, rank=1, agent=agent, name="mortal")
+    world.send(b"alive", 0)
+    world.recv(source=0)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_process_that_dies_ends_the_world_and_not_the_agent(tmp_path):
+    other = multiprocessing.get_context("spawn").Process(target=die_in_a_world, args=(tmp_path,))
+    other.start()
+    agent = hawser.Agent("stays", directory=f"file:{tmp_path}")
+    world = World.open(size=2, rank=0, agent=agent, name="mortal", timeout=60 * SCALE)
+    assert world.recv(source=1).data == b"alive"
+    waits, barrier = world.irecv(source=1), world.ibarrier()
+    world.send(b"go", 1)
+    for each in (waits, barrier):
+        with pytest.raises(hawser.DisconnectedError, match="rank 1"):
+            each.wait(20 * SCALE)
+    other.join()
+    alone = world.shrink()
+    assert (alone.size, alone.epoch) == (1, 1)
+    alone.shutdown(10)
+    assert agent.card()
+    agent.close(10)
+
+
+def test_a_world_that_is_dropped_is_a_failure_to_the_others(agents):
+    one, two = open_all(agents, "dropped"), open_all(agents, "kept")
+    waits = one[1].irecv(source=0)
+    one[0] = None
+    gc.collect()
+    with pytest.raises(hawser.DisconnectedError, match="rank 0"):
+        waits.wait(20 * SCALE)
+    on_all(two, add_up)
 
 
 def test_batches():

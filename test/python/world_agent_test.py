@@ -164,6 +164,22 @@ def test_a_process_that_dies_ends_the_world_and_not_the_agent(tmp_path):
     agent.close(10)
 
 
+def test_a_forked_child_leaves_its_parents_world_alone(agents):
+    worlds = open_all(agents, "forked")
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20 * int(SCALE + 1))  # It must not wait for its parent's locks.
+        try:
+            worlds[0].send(b"x", 1)
+        except hawser.InvalidError:
+            del worlds
+            gc.collect()
+            os._exit(0)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    on_all(worlds, add_up)
+
+
 def test_a_world_that_is_dropped_is_a_failure_to_the_others(agents):
     one, two = open_all(agents, "dropped"), open_all(agents, "kept")
     waits = one[1].irecv(source=0)

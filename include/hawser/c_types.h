@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HAWSER_C_ABI 14u /* Grows when something is added; nothing is taken away. */
+#define HAWSER_C_ABI 15u /* Grows when something is added; nothing is taken away. */
 #define HAWSER_FOREVER INT64_MAX
 #define HAWSER_MESSAGE_MAX 65536u
 #define HAWSER_CHANNEL_MIN 16u /* Of messages. */

@@ -22,6 +22,7 @@ typedef struct hawser_world { uint64_t id; } hawser_world;
 typedef struct hawser_request { uint64_t id; } hawser_request;
 typedef struct hawser_answer { uint64_t id; } hawser_answer;
 typedef struct hawser_compressor { uint64_t id; } hawser_compressor;
+typedef struct hawser_pool { uint64_t id; } hawser_pool; /* Since HAWSER_C_ABI 15. */
 
 #define HAWSER_ANY_SOURCE UINT32_MAX
 #define HAWSER_NO_COLOR INT64_MIN
@@ -38,6 +39,11 @@ enum { HAWSER_WORLD_UNDRIVEN = 1,        /* No thread: only calls of this rank t
        HAWSER_WORLD_ABORT = 32           /* RecoveryPolicy::kAbort: a failure ends all operations of the world. */ };
 enum { HAWSER_TOP_K = 1, HAWSER_RANDOM_K = 2, HAWSER_INT8 = 3, HAWSER_FP8_E4M3 = 4, HAWSER_FP8_E5M2 = 5 };
 enum { HAWSER_COMPRESSOR_FORGETS = 1 /* What packing leaves out is lost, not added to the next call's elements. */ };
+enum { HAWSER_MESSAGE_RECV = 1,     /* It is received. Else it is sent. */
+       HAWSER_MESSAGE_ANY_TAG = 2,  /* A receive takes any tag. */
+       HAWSER_MESSAGE_ANY_SIZE = 4  /* A receive makes room for it, and `data` is null: hawser_request_bytes. */ };
+enum { HAWSER_POOL_TRAINING = 1, HAWSER_POOL_INFERENCE = 2 };
+enum { HAWSER_POOL_REFUSES = 1 /* A message that finds no buffer gets none: its receive is HAWSER_BUSY. */ };
 enum { HAWSER_HANDLER_INLINE = 1         /* Runs within the world's progress: it must not block or call the world. */ };
 /* clang-format on */
 
@@ -49,15 +55,21 @@ typedef struct hawser_world_options {
   hawser_directory directory;   /* Where the ranks find one another; 0: as `settings` and the environment say. */
   const hawser_param* settings; /* Options of the rank's agent by name (docs/config.md). */
   size_t setting_count;
-  int64_t join_timeout_ns; /* 0: 30 s. */
-  int64_t timeout_ns;      /* Of operations that are given none. 0: 30 min. */
-  const char* seed;        /* The address of a seed where the ranks find one another. Null: HAWSER_SEED, if set. */
-  const char* topology;    /* "full", "regular:4", "hypercube", "edges:0-1,1-2". Null: HAWSER_TOPOLOGY, if set and the
+  int64_t join_timeout_ns;  /* 0: 30 s. */
+  int64_t timeout_ns;       /* Of operations that are given none. 0: 30 min. */
+  const char* seed;         /* The address of a seed where the ranks find one another. Null: HAWSER_SEED, if set. */
+  const char* topology;     /* "full", "regular:4", "hypercube", "edges:0-1,1-2". Null: HAWSER_TOPOLOGY, if set and the
                               ranks are processes; else full. */
-  const char* token_file;  /* A file with a secret that the seed has, too; `seed` needs no ticket then. Null:
+  const char* token_file;   /* A file with a secret that the seed has, too; `seed` needs no ticket then. Null:
                               HAWSER_TOKEN_FILE, if set, where the seed is the environment's. */
-  const char* cost_model;  /* A file of `hawser bench coll --tune`; one rank that has it tells the others. Null: the
+  const char* cost_model;   /* A file of `hawser bench coll --tune`; one rank that has it tells the others. Null: the
                               option cost_model of `settings` and the environment. "": none. Since HAWSER_C_ABI 10. */
+  hawser_agent agent;       /* An agent of the caller's, in which the rank is a guest: World::open with an agent. 0: the
+                               world has an agent of its own. Neither `settings` nor the configuration count with it.
+                               Since HAWSER_C_ABI 15, as all that follows. */
+  const hawser_peer* peers; /* With `agent`: by rank, who the ranks are. At `rank` there may be 0. */
+  size_t peer_count;        /* 0: the ranks find one another. */
+  hawser_pool pool;         /* Of receives without a buffer; 0: none. */
 } hawser_world_options;
 
 typedef struct hawser_world_info {
@@ -74,6 +86,35 @@ typedef struct hawser_received {
   uint32_t size, source;
   uint64_t tag, bytes;
 } hawser_received;
+
+/* A message of a batch. Since HAWSER_C_ABI 15. */
+typedef struct hawser_message {
+  uint32_t flags; /* HAWSER_MESSAGE_*. */
+  uint32_t rank;  /* To which it is sent, or from which it is received: one, or HAWSER_ANY_SOURCE. */
+  uint64_t tag;
+  void* data; /* Written by receives only. */
+  size_t size;
+  /* What hawser_world_batch says of it: its end, and of a receive that ended well what it got. */
+  int32_t code;
+  uint32_t source;
+  uint64_t source_tag, bytes;
+} hawser_message;
+
+/* Buffers of one size. Since HAWSER_C_ABI 15. */
+typedef struct hawser_pool_tier {
+  uint64_t bytes; /* Of one. */
+  uint32_t count;
+  uint32_t made, used, most_used; /* Of hawser_pool_statistics. */
+  uint64_t taken;                 /* The same. */
+} hawser_pool_tier;
+
+typedef struct hawser_pool_options {
+  uint32_t size, profile; /* HAWSER_POOL_TRAINING or HAWSER_POOL_INFERENCE; 0: `tiers`. */
+  uint32_t flags;         /* HAWSER_POOL_REFUSES: of `tiers` only. */
+  uint32_t reserved;      /* 0 */
+  const hawser_pool_tier* tiers;
+  size_t tier_count;
+} hawser_pool_options;
 
 /* A part of a message. It is written by receives only. */
 typedef struct hawser_part {
@@ -126,6 +167,11 @@ HAWSER_C_API int hawser_world_has_direct_peer(hawser_world world, uint32_t rank,
 HAWSER_C_API int hawser_world_host(hawser_world world, uint32_t rank, uint32_t* host);
 /* World::cost_model, a text. Since HAWSER_C_ABI 10. */
 HAWSER_C_API int hawser_world_cost_model(hawser_world world, hawser_buffer* text);
+/* World::config, a text: a line for each option, its name, value and origin with tabs between them. Since
+   HAWSER_C_ABI 15. */
+HAWSER_C_API int hawser_world_config(hawser_world world, hawser_buffer* text);
+/* World::memory, of one kind. Null: of all. HAWSER_NOT_FOUND: there is no such kind. Since HAWSER_C_ABI 15. */
+HAWSER_C_API int hawser_world_memory(hawser_world world, const char* kind, uint64_t* bytes);
 /* Memory of `bytes` that the ranks of this host map: large collectives of one host read it where it lies. Its address
    is the `base` that hawser_region_info_get tells. Since HAWSER_C_ABI 9. */
 HAWSER_C_API int hawser_world_allocate(hawser_world world, uint64_t bytes, hawser_region* out);
@@ -143,6 +189,8 @@ HAWSER_C_API int hawser_request_received(hawser_request request, hawser_received
 HAWSER_C_API int hawser_request_bytes(hawser_request request, const void** data, size_t* size);
 HAWSER_C_API int hawser_request_cancel(hawser_request request);
 HAWSER_C_API int hawser_request_release(hawser_request request);
+/* Waits for all. HAWSER_TIMED_OUT: some go on. Else the end of the first that failed. Since HAWSER_C_ABI 15. */
+HAWSER_C_API int hawser_requests_wait(const hawser_request* requests, size_t count, int64_t timeout_ns);
 
 /* Messages. `options` and `out` may be null. */
 HAWSER_C_API int hawser_world_send(hawser_world world, const void* data, size_t size, uint32_t dest, uint64_t tag,
@@ -170,10 +218,35 @@ HAWSER_C_API int hawser_world_irecvv(hawser_world world, const hawser_part* part
                                      const uint64_t* tag, const hawser_operation_options* options,
                                      hawser_request* request);
 
+/* Several messages in one step, receives first: World::batch. The first waits for all, writes the end of each, and
+   returns the first that is not HAWSER_OK. The second gives a request for each, in their order, and writes nothing.
+   Since HAWSER_C_ABI 15. */
+HAWSER_C_API int hawser_world_batch(hawser_world world, hawser_message* messages, size_t count,
+                                    const hawser_operation_options* options);
+HAWSER_C_API int hawser_world_ibatch(hawser_world world, const hawser_message* messages, size_t count,
+                                     const hawser_operation_options* options, hawser_request* requests);
+
+/* Pools of buffers: hawser/buffer_pool.h. Since HAWSER_C_ABI 15. */
+HAWSER_C_API int hawser_pool_open(const hawser_pool_options* options, hawser_pool* out);
+/* Up to `capacity` tiers are written, from the smallest; `count` is how many there are. `bytes` of all buffers that
+   were made, and `beyond`, how many messages found none, may be null. */
+HAWSER_C_API int hawser_pool_statistics(hawser_pool pool, hawser_pool_tier* tiers, size_t capacity, size_t* count,
+                                        uint64_t* bytes, uint64_t* beyond);
+HAWSER_C_API int hawser_pool_trim(hawser_pool pool);
+HAWSER_C_API int hawser_pool_release(hawser_pool pool); /* Its buffers live as long as worlds and requests use them. */
+
 /* Calls. A handler returns 0, or what hawser_answer_fail gave; it runs on threads of the library, several at once. */
 typedef int (*hawser_handler)(void* context, uint32_t source, const void* arguments, size_t size, hawser_answer answer);
 HAWSER_C_API int hawser_world_register(hawser_world world, const char* name, hawser_handler handler, void* context,
                                        uint32_t flags);
+/* By a number in the place of a name. Since HAWSER_C_ABI 15. */
+HAWSER_C_API int hawser_world_register_number(hawser_world world, uint64_t number, hawser_handler handler,
+                                              void* context, uint32_t flags);
+HAWSER_C_API int hawser_world_call_number(hawser_world world, uint32_t dest, uint64_t number, const void* arguments,
+                                          size_t size, const hawser_operation_options* options, hawser_buffer* answer);
+HAWSER_C_API int hawser_world_icall_number(hawser_world world, uint32_t dest, uint64_t number, const void* arguments,
+                                           size_t size, const hawser_operation_options* options,
+                                           hawser_request* request);
 /* While the handler runs. The last one counts; without it the answer is empty. Copied. */
 HAWSER_C_API int hawser_answer_set(hawser_answer answer, const void* data, size_t size);
 HAWSER_C_API int hawser_answer_fail(hawser_answer answer, int code, const char* text); /* Returns `code`. */

@@ -70,8 +70,9 @@ HAWSER_API std::string config_reference();
 struct LaunchedRank {
   std::uint32_t rank = 0, size = 0;
   std::uint32_t local_rank = 0;  ///< Among those of this host; 0 where nobody tells.
-  std::string launcher = {};  ///< The launcher: "hawser run", "Open MPI", "MPICH", "torchrun", "Slurm", "Kubernetes".
-  std::string run = {};       ///< Tells one run from another; may be empty.
+  /// The launcher: "hawser run", "Open MPI", "MPICH", "PMIx", "torchrun", "Slurm", "Kubernetes".
+  std::string launcher = {};
+  std::string run = {};  ///< Tells one run from another; may be empty.
 };
 
 /// As the environment says that `hawser run`, mpirun, torchrun or srun set. Errors: kNotFound (none of them did),
@@ -79,13 +80,16 @@ struct LaunchedRank {
 HAWSER_API Result<LaunchedRank> launched_rank(const ConfigSources& sources);
 /// HAWSER_SEED, for WorldOptions::seed: `hawser run --hosts` sets it. A password. Empty: none is set.
 HAWSER_API std::string launched_seed(const ConfigSources& sources);
+/// Where torchrun's ranks can meet without torch: MASTER_ADDR and the port behind MASTER_PORT, for WorldOptions::seed
+/// with `serves_seed`. Empty: they are not set.
+HAWSER_API std::string launched_meeting(const ConfigSources& sources);
 /// HAWSER_TOKEN_FILE, for WorldOptions::token_file. Empty: none is set, or HAWSER_SEED is not, or has a ticket.
 HAWSER_API std::string launched_token_file(const ConfigSources& sources);
 /// HAWSER_TOPOLOGY, for WorldOptions::topology: a text of parse_topology. The full one where it is not set.
 HAWSER_API Result<Topology> launched_topology(const ConfigSources& sources);
-/// For World::open (include <hawser/world.h>): rank, size and seed as the launcher tells, a name that tells
-/// this run's world from others, the topology, the cost model, and the agent's options of `sources`. Errors: those of
-/// launched_rank, launched_topology and load_config.
+/// For World::open (include <hawser/world.h>): rank, size and seed as the launcher tells (torchrun's: launched_meeting,
+/// if nothing else says where), a name that tells this run's world from others, topology, cost model, and the agent's
+/// options of `sources`. Errors: those of launched_rank, launched_topology and load_config.
 HAWSER_API Result<WorldOptions> launched_world(const ConfigSources& sources);
 
 HAWSER_NAMESPACE_END

@@ -5,6 +5,7 @@
 #include <hawser/agent.h>
 #include <hawser/atomic.h>
 #include <hawser/backends.h>
+#include <hawser/buffer_pool.h>
 #include <hawser/collective.h>
 #include <hawser/completion.h>
 #include <hawser/compress.h>

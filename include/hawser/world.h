@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -28,8 +29,10 @@
 #include <vector>
 
 #include <hawser/agent.h>
+#include <hawser/buffer_pool.h>
 #include <hawser/call.h>
 #include <hawser/collective.h>
+#include <hawser/config.h>
 #include <hawser/datatype.h>
 #include <hawser/export.h>
 #include <hawser/status.h>
@@ -87,6 +90,10 @@ struct WorldOptions {
   WorldStore store = {};
   /// The address of a seed (see seed.h) where the ranks find one another, in the place of a store or a directory.
   std::string seed = {};
+  /// `seed` is "HOST:PORT" of the host that rank 0 is on, and rank 0 opens the seed there while its `open` runs; other
+  /// ranks wait for it. Without a token only ranks of this user on that host can use it. For launchers that tell an
+  /// address and no secret.
+  bool serves_seed = false;
   /// A secret that the seed and all ranks were given: the path of a file of mode 0600, or "fd:N", a descriptor that is
   /// read to its end, which has to come within 5 s. At least 128 random bits as text: 22 characters of base64. It is
   /// never sent and never logged.
@@ -110,6 +117,10 @@ struct WorldOptions {
   RecoveryPolicy recovery = RecoveryPolicy::kManual;
   Duration join_timeout = std::chrono::seconds(30);
   Duration timeout = std::chrono::minutes(30);  ///< Of operations that are given none.
+  /// Where receives without a buffer get one. Empty: each gets memory of its own.
+  BufferPool pool = {};
+  /// Where options came from, by their names in World::config: for that call only. launched_world fills it.
+  std::map<std::string, std::string, std::less<>> origins = {};
 };
 
 /// A received message.
@@ -149,10 +160,55 @@ class HAWSER_API Request {
   std::shared_ptr<runtime::Operation> operation_;
 };
 
+/// What a world holds of one kind.
+struct MemoryUse {
+  std::string_view kind;  ///< See World::memory.
+  std::uint64_t bytes = 0;
+};
+
 struct MessageOptions {
   Duration timeout = Duration::zero();  ///< Zero: the world's.
   bool exact = false;                   ///< A receive refuses a shorter message, too.
   Priority priority = Priority::kBulk;  ///< A send's class. A receive takes messages of every class.
+};
+
+/// One message of a batch, which this rank sends.
+struct OutgoingMessage {
+  std::span<const std::byte> bytes;
+  std::uint32_t to = 0;
+  std::uint64_t tag = 0;
+};
+
+/// One message of a batch, which this rank receives.
+struct AwaitedMessage {
+  std::span<std::byte> into;
+  std::uint32_t from = kAnySource;
+  std::optional<std::uint64_t> tag = {};
+  bool any_size = false;  ///< It gets a buffer of its size, and `into` counts for nothing: see Request::bytes.
+};
+
+/// Several messages under way, each with its own request and its own end. Move-only. Dropping it cancels those that
+/// have not ended.
+class HAWSER_API Batch {
+ public:
+  Batch() = default;
+  explicit Batch(std::vector<Request> requests) : requests_(std::move(requests)) {}
+
+  std::size_t size() const { return requests_.size(); }
+  /// The request of one message: sends first, then receives, in the order of the lists that were given.
+  Request& operator[](std::size_t index) { return requests_[index]; }
+  const Request& operator[](std::size_t index) const { return requests_[index]; }
+  /// All have ended.
+  bool done() const;
+  /// Ok: all have ended well. kTimedOut: some have not ended by then; they go on. Else all have ended, and this is the
+  /// end of the first that failed, with its place; `[i].status()` tells of each.
+  Status wait(Duration timeout);
+  void cancel();
+  /// The requests, one for each message: the batch is empty afterwards.
+  std::vector<Request> take() { return std::move(requests_); }
+
+ private:
+  std::vector<Request> requests_;
 };
 
 class HAWSER_API World {
@@ -169,6 +225,19 @@ class HAWSER_API World {
   /// unless options.agent says otherwise; what goes to other hosts is TLS. Errors: kInvalid (options), kTimedOut naming
   /// the ranks that are missing.
   static Result<World> open(WorldOptions options);
+  /// The same, on an agent of the program's: the world has no agent of its own. Of `options.agent` only the directory
+  /// counts; without it the agent's does.
+  /// The agent may be in several worlds at once, and goes on with all else that it does: the world takes none of its
+  /// notifications, messages and events. The ranks find one another at a store, a seed, or in a directory, where all of
+  /// them, or none, have agents of their programs.
+  /// The name of the world is one that no world of this agent has, or had before. `options.driven` lends the agent the
+  /// library's thread while it is in such worlds, if no driver runs it. Sparse topologies are kUnsupported.
+  /// Closing the world leaves the agent open; the other ranks see a failure, as of any world. Closing the agent ends
+  /// the world with kCancelled, later calls are kInvalid. The agent is not moved while the call runs.
+  static Result<World> open(Agent& agent, WorldOptions options);
+  /// The same, of peers that the agent knows: `ranks` is by rank, and at `options.rank` there is Agent::self, or an
+  /// empty handle. Nothing is looked up anywhere. `options.size` is 0, or how many there are.
+  static Result<World> open(Agent& agent, std::span<const Peer> ranks, WorldOptions options);
 
   std::uint32_t rank() const;
   std::uint32_t size() const;
@@ -181,6 +250,15 @@ class HAWSER_API World {
   std::vector<std::pair<std::string, double>> costs() const;
   /// Whether the world was opened with another topology than the full one.
   bool is_sparse() const;
+  /// The options that the world has ended up with, for people: each with its name, its value and where it came from
+  /// ("default", "caller", "torchrun", "HAWSER_HEARTBEAT", "told by rank 2"). No value is a secret.
+  std::vector<ConfigValue> config() const;
+  /// Bytes that this rank holds for the world and its groups, by kind: "boards" (for collectives on one host),
+  /// "unreceived" (messages that nobody has received yet), "receives" (buffers of receives without one, no pool's),
+  /// "pool" (buffers that the pool has made, for all its worlds), "calls" (arguments), "collectives" (copies
+  /// that those under way need), "relays" (a sparse world's) and "flight recorder". Memory of `allocate` is the
+  /// program's, and is not in it.
+  std::vector<MemoryUse> memory() const;
   /// Whether the rank is a neighbour of this one in the topology, which has sessions with neighbours only. False for
   /// this rank itself, and where there is no such rank.
   bool has_direct_peer(std::uint32_t rank) const;
@@ -215,6 +293,13 @@ class HAWSER_API World {
                     const MessageOptions& options = {});
   Result<Received> receive_parts(std::span<const std::span<std::byte>> parts, std::uint32_t from,
                                  std::optional<std::uint64_t> tag, const MessageOptions& options = {});
+  /// Begins all of them, the receives first, in one step. Each has its own end: one that cannot be done keeps none of
+  /// the others from being done. The options are those of each.
+  Batch ibatch(std::span<const OutgoingMessage> sends, std::span<const AwaitedMessage> receives,
+               const MessageOptions& options = {});
+  /// Waits for all. See Batch::wait.
+  Status batch(std::span<const OutgoingMessage> sends, std::span<const AwaitedMessage> receives,
+               const MessageOptions& options = {});
   /// The oldest message that fits and has come; it stays. Waits up to `timeout` for one.
   std::optional<Received> probe(std::uint32_t from, std::optional<std::uint64_t> tag,
                                 Duration timeout = Duration::zero()) const;
@@ -225,10 +310,16 @@ class HAWSER_API World {
   /// kInvalid: the name is taken here, empty, or longer than 255 bytes. It stays until the world closes;
   /// closing waits for handlers that run.
   Status register_handler(std::string_view name, CallHandler handler, const HandlerOptions& options = {});
+  /// By a number in the place of a name. Numbers and names are apart: no number is a name's.
+  Status register_handler(std::uint64_t number, CallHandler handler, const HandlerOptions& options = {});
   /// The answer is `bytes` of the request. `arguments` are the call's until it has ended, at most 1 GiB, as the answer.
   Request icall(std::uint32_t to, std::string_view name, std::span<const std::byte> arguments,
                 const CallOptions& options = {});
   Result<CallAnswer> call(std::uint32_t to, std::string_view name, std::span<const std::byte> arguments,
+                          const CallOptions& options = {});
+  Request icall(std::uint32_t to, std::uint64_t number, std::span<const std::byte> arguments,
+                const CallOptions& options = {});
+  Result<CallAnswer> call(std::uint32_t to, std::uint64_t number, std::span<const std::byte> arguments,
                           const CallOptions& options = {});
 
   // Memory of this rank that the ranks of its host map: Agent::allocate and Agent::add_region of the rank's agent.

@@ -22,18 +22,18 @@ import weakref as _weakref
 from typing import Any, NamedTuple, Optional, Sequence, Union
 
 from . import _aio, _hawser, _text, _world
-from ._hawser import (MESSAGE_MAX, Agent, AtomicOp, CompletionQueue, Compressor, Directory, DirectoryEntry, DirectoryEvent, Driver,
+from ._hawser import (MESSAGE_MAX, Agent, AtomicOp, BufferPool, CompletionQueue, Compressor, Directory, DirectoryEntry, DirectoryEvent, Driver,
                       FileInfo, Grant, GrantedRegion, Message, Notification, Peer, PeerEvent, Plan, Range, Region, RemoteRange, Request,
                       Table, Transfer, Watch, World, __version__, etcd_directory, file_directory, inproc_directory, query_file)
-from ._world import Call, Received, Recovered
+from ._world import Batch, Call, ConfigValue, Received, Recovered, Recv, Send
 from .errors import (BusyError, CancelledError, Code, CorruptError, DeniedError, DisconnectedError, Error, FailedError,
                      InvalidError, NotFoundError, RemoteError, TimedOutError, UnsupportedError)
 
-__all__ = ["ANY", "Agent", "AtomicOp", "BusyError", "Call", "CancelledError", "Code", "CompletionQueue", "Compressor", "CorruptError",
+__all__ = ["ANY", "Agent", "AtomicOp", "Batch", "BufferPool", "BusyError", "Call", "CancelledError", "Code", "CompletionQueue", "Compressor", "ConfigValue", "CorruptError",
            "DeniedError",
            "Directory", "DirectoryEntry", "DirectoryEvent", "DisconnectedError", "Driver", "Error", "FailedError",
            "FileInfo", "Grant", "GrantedRegion", "InvalidError", "MESSAGE_MAX", "Message", "NotFoundError", "Notification", "Peer", "PeerEvent",
-           "Plan", "Range", "Received", "Recovered", "Region", "RemoteError", "RemoteRange", "Request", "Segment", "Table", "TimedOutError", "Transfer",
+           "Plan", "Range", "Received", "Recovered", "Recv", "Region", "RemoteError", "RemoteRange", "Request", "Segment", "Send", "Table", "TimedOutError", "Transfer",
            "UnsupportedError", "Watch", "World", "__version__", "empty", "etcd_directory", "file_directory", "inproc_directory", "query_file", "torch_empty"]
 
 ANY = _world.ANY

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any, Self, TypeAlias
 from weakref import WeakSet
 
-from ._world import Call, Received, Recovered
+from ._world import Batch, Call, ConfigValue, Received, Recovered, Recv, Send
 from .errors import Error
 
 Seconds: TypeAlias = float | timedelta | None
@@ -365,6 +365,36 @@ class Compressor:
     def reset(self) -> None:
         """Forgets what was left out, and how many calls there were; all ranks at the same place."""
 
+class BufferPool:
+    """
+    Keeps the buffers of receives that are given none; several worlds may share one. Its memory is bounded by its tiers.
+    A message that finds no buffer gets ordinary memory.
+    """
+
+    @staticmethod
+    def training() -> BufferPool:
+        """256 buffers of 64 KiB, 32 of 8 MiB, 16 of 64 MiB and 4 of 256 MiB."""
+
+    @staticmethod
+    def inference() -> BufferPool:
+        """256 buffers of 64 KiB, 16 of 8 MiB and 4 of 64 MiB."""
+
+    @staticmethod
+    def with_tiers(tiers: Iterable[tuple[int, int]], *, refuse: bool = False) -> BufferPool:
+        """
+        Tiers of one's own, as pairs of the bytes of a buffer and their number. With `refuse` a message that finds no
+        buffer stays where it is, and its receive ends with BusyError.
+        """
+
+    def statistics(self) -> dict[str, Any]:
+        """
+        `tiers`, from the smallest, each with `bytes` of a buffer, `count`, and how many were `made`, are `used`, were
+        used at once (`most_used`) and were `taken`; `bytes` of all that were made; `beyond`, how many messages found none.
+        """
+
+    def trim(self) -> None:
+        """Frees the buffers that nobody uses."""
+
 class World:
     """One rank of a number of ranks that send messages and run collective operations."""
 
@@ -372,10 +402,10 @@ class World:
     def local(size: int, *, name: str = "world", backends: Iterable[str] | None = None,
               timeout: Seconds = None, topology: str | Iterable[tuple[int, int]] = "full",
               quorum: str | None = None, recovery: str = "manual",
-              cost_model: str | os.PathLike[str] | None = None) -> list[World]:
+              cost_model: str | os.PathLike[str] | None = None, pool: BufferPool | None = None) -> list[World]:
         """
         All ranks in this process, by rank; each takes a thread, or the calls with an i. `topology` is "full",
-        "regular:K", "hypercube", or a list of edges. `recovery`, `quorum` and `cost_model`: as of `open`.
+        "regular:K", "hypercube", or a list of edges. `recovery`, `quorum`, `cost_model` and `pool`: as of `open`.
         """
 
     @staticmethod
@@ -384,12 +414,15 @@ class World:
              directory: Directory | str | None = None, token_file: str | None = None, name: str | None = None,
              backends: Iterable[str] | None = None, driven: bool = True,
              topology: str | Iterable[tuple[int, int]] | None = None, quorum: str | None = None,
-             recovery: str = "manual", cost_model: str | os.PathLike[str] | None = None) -> World:
+             recovery: str = "manual", cost_model: str | os.PathLike[str] | None = None, agent: Agent | None = None,
+             peers: Sequence[Peer | None] | None = None, pool: BufferPool | None = None) -> World:
         """
         One rank of several processes. They find one another by one of three: `seed`, the address of a seed; `store`, a
         torch.distributed.Store or what has its set, wait and get; `directory`, a directory or its text. Returns when all
         are ready. A value that the caller leaves out is read from the
-        environment of `hawser run` (HAWSER_SEED, HAWSER_DIRECTORY ...), mpirun, torchrun or srun. With `token`, a secret
+        environment of `hawser run` (HAWSER_SEED, HAWSER_DIRECTORY ...), mpirun, torchrun or srun. Under torchrun, where
+        nothing says where they meet, they do so at its store; without torch at a seed of rank 0, at the port behind
+        MASTER_PORT. With `token`, a secret
         that the seed has, too, or with its file `token_file` (HAWSER_TOKEN_FILE), the seed's address needs no ticket.
         `driven=False`: only calls of this rank that wait make progress, without a thread of the library; for as many ranks
         as cores. `topology` is "full", "regular:K", "hypercube", or a list of edges, the same on all ranks
@@ -398,20 +431,36 @@ class World:
         failed: "manual", nothing; "automatic", the world is shrunk, by majority unless `quorum` is "none", and `recovered`
         gives the next one; "abort", all operations of the world end. `cost_model` (HAWSER_COST_MODEL) is a file of
         `hawser bench coll --tune`, by which the algorithms of collectives are chosen; the ranks tell one another, so one
-        that has it is enough.
+        that has it is enough. With `agent` the world has no agent of its own: that one may be in several worlds, each with
+        a name that none of its worlds had before, and closing the world leaves it open. With `peers`, too, these are the
+        ranks, by rank, and nothing is looked up: at this rank's place there may be None. `pool` gives buffers to receives
+        without one.
         """
 
     @staticmethod
     def _local(size: int, *, name: str = "world", backends: Iterable[str] | None = None,
                timeout: Seconds = None, topology: str = "full", quorum: str | None = None,
-               recovery: str = "manual", cost_model: str | None = None) -> list[World]: ...
+               recovery: str = "manual", cost_model: str | None = None,
+               pool: BufferPool | None = None) -> list[World]: ...
 
     @staticmethod
     def _open(size: int | None, rank: int | None, directory: Directory | str | None = None, *, name: str | None,
               backends: Iterable[str] | None = None, driven: bool, timeout: Seconds = None,
               store: Any = None, seed: str | None = None, token_file: str | None = None,
               topology: str | None = None, quorum: str | None = None, recovery: str = "manual",
-              cost_model: str | None = None) -> World: ...
+              cost_model: str | None = None, agent: Agent | None = None, peers: Sequence[Peer | None] | None = None,
+              pool: BufferPool | None = None, torch_store: Callable[[], Any] | None = None) -> World: ...
+
+    def config(self) -> list[ConfigValue]:
+        """The options that the world has ended up with: each with its value, and where it came from. No secrets."""
+
+    def _config(self) -> list[tuple[str, str, str]]: ...
+
+    def memory(self) -> dict[str, int]:
+        """
+        Bytes that this rank holds for the world and its groups, by kind: boards, unreceived, receives, pool, calls,
+        collectives, relays, flight recorder.
+        """
 
     @property
     def cost_model(self) -> str:
@@ -501,25 +550,25 @@ class World:
     def failures(self) -> AsyncIterator[int]:
         """Ranks that failed, from the first one on, as this rank finds it."""
 
-    def register(self, name: str, fn: Callable[..., Any], *, with_source: bool = False, pickled: bool = False) -> None:
+    def register(self, name: str | int, fn: Callable[..., Any], *, with_source: bool = False, pickled: bool = False) -> None:
         """
-        Ranks of this world, this one too, may call `fn` by this name from now on. It runs on threads of the library,
+        Ranks of this world, this one too, may call `fn` by this name, or number, from now on. It runs on threads of the library,
         several at once. With `with_source` it is given the calling rank first. `pickled` takes in pickled values, which
         run the sender's code.
         """
 
-    def call(self, dest: int, name: str, *args: Any, timeout: Seconds = None, pickled: bool = False) -> Any:
+    def call(self, dest: int, name: str | int, *args: Any, timeout: Seconds = None, pickled: bool = False) -> Any:
         """
         What the function that `dest` registered by this name returns for these arguments: None, numbers, str, bytes,
         lists, tuples, dicts, arrays; `pickled` allows all that pickle takes. RemoteError: it raised.
         """
 
-    def icall(self, dest: int, name: str, *args: Any, timeout: Seconds = None, pickled: bool = False) -> Call:
+    def icall(self, dest: int, name: str | int, *args: Any, timeout: Seconds = None, pickled: bool = False) -> Call:
         """The same without waiting."""
 
-    def _register(self, name: str, fn: Callable[..., Any]) -> None: ...
+    def _register(self, name: str | int, fn: Callable[..., Any]) -> None: ...
 
-    def _icall(self, dest: int, name: str, arguments: bytes, *, timeout: Seconds = None) -> Request: ...
+    def _icall(self, dest: int, name: str | int, arguments: bytes, *, timeout: Seconds = None) -> Request: ...
 
     def _iagree(self, flag: bool, *, timeout: Seconds = None) -> Request: ...
 
@@ -593,6 +642,20 @@ class World:
 
     def irecv(self, x: Any = None, source: int | None = None, tag: int | None = None, exact: bool = False, *,
               timeout: Seconds = None) -> Request: ...
+
+    def batch(self, messages: Iterable[Send | Recv], *, exact: bool = False, priority: str = "bulk",
+              timeout: Seconds = None) -> list[Received | None]:
+        """
+        Several messages in one step: hawser.Send(x, dest, tag) and hawser.Recv(x, source, tag). Waits for all. What each
+        got, of a send None; raises what the first that failed ended with.
+        """
+
+    def ibatch(self, messages: Iterable[Send | Recv], *, exact: bool = False, priority: str = "bulk",
+               timeout: Seconds = None) -> Batch:
+        """The same without waiting. Each message has a request of its own: `batch[i]`."""
+
+    def _ibatch(self, sends: Iterable[Any], receives: Iterable[Any], *, exact: bool = False, priority: str = "bulk",
+                timeout: Seconds = None) -> list[Request]: ...
 
     def probe(self, source: int | None = None, tag: int | None = None, *, timeout: Seconds = None) -> Received | None:
         """The oldest message that fits, without receiving it; waits so long for one."""

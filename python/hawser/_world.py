@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import datetime
 import functools
 import os
 import threading
@@ -12,7 +13,7 @@ import weakref
 from typing import (Any, AsyncIterator, Callable, Generator, Iterator, NamedTuple, Optional, Sequence, TypeVar,
                     Union)
 
-from . import _codec, _hawser, _lookout
+from . import _codec, _hawser, _lookout, _torchrun
 from .errors import Error, InvalidError, RemoteError, TimedOutError
 
 ANY = None  # Any source, any tag.
@@ -72,7 +73,7 @@ def _ended_by_ctrl_c(call: Callable[[], T]) -> T:
 class Call:
     """A call of a function of another rank, under way. Dropped, it goes on."""
 
-    def __init__(self, request: _hawser.Request, rank: int, function: str, pickled: bool) -> None:
+    def __init__(self, request: _hawser.Request, rank: int, function: Union[str, int], pickled: bool) -> None:
         self._request, self._rank, self._function, self._pickled = request, rank, function, pickled
 
     def wait(self, timeout: Any = None) -> Any:
@@ -83,7 +84,7 @@ class Call:
         got: Any = self._request._wait(timeout)
         has_raised, value = _codec.decode(got, self._pickled)
         if has_raised:
-            raise RemoteError(*value, self._rank, self._function)
+            raise RemoteError(*value, self._rank, str(self._function))
         return value
 
     def done(self) -> bool:
@@ -98,15 +99,128 @@ class Call:
         return _finished(self._request, self.wait).__await__()
 
 
-def _icall(self: _hawser.World, dest: int, name: str, *args: Any, timeout: Any = None, pickled: bool = False) -> Call:
+class Send(NamedTuple):
+    """A message of a batch, which this rank sends: one array, or a buffer."""
+
+    x: Any
+    dest: int
+    tag: int = 0
+
+
+class Recv(NamedTuple):
+    """A message of a batch, which this rank receives; without an array it gets bytes."""
+
+    x: Any = None
+    source: Optional[int] = ANY
+    tag: Optional[int] = ANY
+
+
+class ConfigValue(NamedTuple):
+    """One option in force, and where it came from."""
+
+    name: str
+    value: str
+    origin: str
+
+
+class Batch:
+    """Several messages under way, each with a request and an end of its own. Dropped, they go on."""
+
+    def __init__(self, messages: Sequence[Union[Send, Recv]], requests: Sequence[_hawser.Request]) -> None:
+        self._messages, self._requests = tuple(messages), tuple(requests)
+
+    def __len__(self) -> int:
+        return len(self._requests)
+
+    def __getitem__(self, index: int) -> _hawser.Request:
+        """The request of one message, in the order in which they were given."""
+        return self._requests[index]
+
+    def __iter__(self) -> Iterator[_hawser.Request]:
+        return iter(self._requests)
+
+    def done(self) -> bool:
+        """Have all ended? Only looks."""
+        return all([request.done() for request in self._requests])
+
+    def wait(self, timeout: Any = None) -> list[Optional[Received]]:
+        """
+        What each got: of a send None. Waits for all, and raises what the first that failed ended with; `batch[i].wait()`
+        tells of each. TimedOutError when the time is over before: they go on.
+        """
+        deadline = None if timeout is None else time.monotonic() + _seconds(timeout)
+        got: list[Optional[Received]] = []
+        first: Optional[Error] = None
+        for number, request in enumerate(self._requests, 1):
+            left = None if deadline is None else max(deadline - time.monotonic(), 0)
+            try:
+                got.append(self._named(number, request.wait(left)))
+            except Error as error:
+                if not request.done():
+                    raise  # It goes on, and so may others.
+                if first is None:
+                    first = error
+                    if hasattr(error, "add_note"):  # Since Python 3.11.
+                        error.add_note(f"message {number} of {len(self._requests)}")
+        if first is not None:
+            raise first
+        return got
+
+    def _named(self, number: int, got: Optional[Received]) -> Optional[Received]:
+        x = self._messages[number - 1].x
+        return got if got is None or x is None else got._replace(data=x)
+
+    def cancel(self) -> None:
+        """Those that have not ended end now."""
+        for request in self._requests:
+            request.cancel()
+
+    def __await__(self) -> Generator[Any, None, list[Optional[Received]]]:
+        return self._finished().__await__()
+
+    async def _finished(self) -> list[Optional[Received]]:
+        for request in self._requests:
+            await _lookout.finished(request)
+        return self.wait()
+
+
+def _seconds(timeout: Any) -> float:
+    return float(timeout.total_seconds() if isinstance(timeout, datetime.timedelta) else timeout)
+
+
+def _ibatch(self: _hawser.World, messages: Sequence[Union[Send, Recv]], *, exact: bool = False, priority: str = "bulk",
+            timeout: Any = None) -> Batch:
+    given = list(messages)
+    for each in given:
+        if not isinstance(each, (Send, Recv)):
+            raise TypeError(f"batch: a message is a hawser.Send or hawser.Recv, not {type(each).__name__}")
+    sends = [each for each in given if isinstance(each, Send)]
+    receives = [each for each in given if isinstance(each, Recv)]
+    if any(each.dest is None for each in sends):
+        raise InvalidError("batch: a send has no dest")
+    made = self._ibatch(sends, receives, exact=exact, priority=priority, timeout=timeout)
+    sent, received = iter(made[:len(sends)]), iter(made[len(sends):])
+    return Batch(given, [next(sent if isinstance(each, Send) else received) for each in given])
+
+
+def _batch(self: _hawser.World, messages: Sequence[Union[Send, Recv]], *, exact: bool = False, priority: str = "bulk",
+           timeout: Any = None) -> list[Optional[Received]]:
+    return _ibatch(self, messages, exact=exact, priority=priority, timeout=timeout).wait()
+
+
+def _config(self: _hawser.World) -> list[ConfigValue]:
+    return [ConfigValue(*each) for each in self._config()]
+
+
+def _icall(self: _hawser.World, dest: int, name: Union[str, int], *args: Any, timeout: Any = None, pickled: bool = False) -> Call:
     return Call(self._icall(dest, name, _codec.encode(args, pickled), timeout=timeout), dest, name, pickled)
 
 
-def _call(self: _hawser.World, dest: int, name: str, *args: Any, timeout: Any = None, pickled: bool = False) -> Any:
+def _call(self: _hawser.World, dest: int, name: Union[str, int], *args: Any, timeout: Any = None, pickled: bool = False) -> Any:
     return _icall(self, dest, name, *args, timeout=timeout, pickled=pickled).wait()
 
 
-def _register(self: _hawser.World, name: str, fn: Any, *, with_source: bool = False, pickled: bool = False) -> None:
+def _register(self: _hawser.World, name: Union[str, int], fn: Any, *, with_source: bool = False, pickled: bool = False) -> None:
     if not callable(fn):
         raise InvalidError(f"register: an object of type {type(fn).__name__} cannot be called")
 
@@ -251,14 +365,14 @@ def _topology_text(topology: Any) -> str:
 
 def _local(size: int, *, name: str = "world", backends: Any = None, timeout: Any = None,
            topology: Any = "full", quorum: Optional[str] = None, recovery: str = "manual",
-           cost_model: Any = None) -> list[_hawser.World]:
+           cost_model: Any = None, pool: Optional[_hawser.BufferPool] = None) -> list[_hawser.World]:
     """
     All ranks in this process, by rank; each takes a thread, or the calls with an i. `topology` is "full", "regular:K",
-    "hypercube", or a list of edges. `recovery`, `quorum` and `cost_model`: as of `open`.
+    "hypercube", or a list of edges. `recovery`, `quorum`, `cost_model` and `pool`: as of `open`.
     """
     made = _hawser.World._local(size, name=name, backends=backends, timeout=timeout,
                                 topology=_topology_text(topology), quorum=quorum, recovery=recovery,
-                                cost_model=None if cost_model is None else os.fspath(cost_model))
+                                cost_model=None if cost_model is None else os.fspath(cost_model), pool=pool)
     _worlds.update(made)
     return made
 
@@ -287,12 +401,16 @@ def _open(seed: Optional[str] = None, size: Optional[int] = None, rank: Optional
           token: Union[str, bytes, None] = None, store: Any = None, timeout: Any = 30, *,
           directory: Any = None, token_file: Optional[str] = None, name: Optional[str] = None, backends: Any = None,
           driven: bool = True, topology: Any = None, quorum: Optional[str] = None, recovery: str = "manual",
-          cost_model: Any = None) -> _hawser.World:
+          cost_model: Any = None, agent: Optional[_hawser.Agent] = None,
+          peers: Optional[Sequence[Optional[_hawser.Peer]]] = None,
+          pool: Optional[_hawser.BufferPool] = None) -> _hawser.World:
     """
     One rank of several processes. They find one another by one of three: `seed`, the address of a seed; `store`, a
     torch.distributed.Store or what has its set, wait and get; `directory`, a directory or its text. Returns when all
     are ready. A value that the caller leaves out is read from the
-    environment of `hawser run` (HAWSER_SEED, HAWSER_DIRECTORY ...), mpirun, torchrun or srun. With `token`, a secret
+    environment of `hawser run` (HAWSER_SEED, HAWSER_DIRECTORY ...), mpirun, torchrun or srun. Under torchrun, where
+    nothing says where they meet, they do so at its store; without torch at a seed of rank 0, at the port behind
+    MASTER_PORT. With `token`, a secret
     that the seed has, too, or with its file `token_file` (HAWSER_TOKEN_FILE), the seed's address needs no ticket.
     `driven=False`: only calls of this rank that wait make progress, without a thread of the library; for as many ranks
     as cores. `topology` is "full", "regular:K", "hypercube", or a list of edges, the same on all ranks
@@ -301,7 +419,10 @@ def _open(seed: Optional[str] = None, size: Optional[int] = None, rank: Optional
     failed: "manual", nothing; "automatic", the world is shrunk, by majority unless `quorum` is "none", and `recovered`
     gives the next one; "abort", all operations of the world end. `cost_model` (HAWSER_COST_MODEL) is a file of
     `hawser bench coll --tune`, by which the algorithms of collectives are chosen; the ranks tell one another, so one
-    that has it is enough.
+    that has it is enough. With `agent` the world has no agent of its own: that one may be in several worlds, each with
+    a name that none of its worlds had before, and closing the world leaves it open. With `peers`, too, these are the
+    ranks, by rank, and nothing is looked up: at this rank's place there may be None. `pool` gives buffers to receives
+    without one.
     """
     if seed is not None and not isinstance(seed, str):
         raise TypeError(f"World.open: seed is the text 'HOST:PORT', not {type(seed).__name__}; "
@@ -313,7 +434,9 @@ def _open(seed: Optional[str] = None, size: Optional[int] = None, rank: Optional
         return _hawser.World._open(
             size, rank, directory, name=name, backends=backends, driven=driven, timeout=timeout, store=store,
             seed=seed, token_file=place, topology=None if topology is None else _topology_text(topology),
-            quorum=quorum, recovery=recovery, cost_model=None if cost_model is None else os.fspath(cost_model))
+            quorum=quorum, recovery=recovery, cost_model=None if cost_model is None else os.fspath(cost_model),
+            agent=agent, peers=None if peers is None else list(peers), pool=pool,
+            torch_store=lambda: _torchrun.store(timeout))
 
     def make() -> _hawser.World:  # After Ctrl-C it goes on, and needs its descriptor.
         if token is None:
@@ -437,10 +560,11 @@ def attach() -> None:
                                    doc="What was left out so far, as floats: numpy.asarray(c.residual).")
     world.reduce, world.broadcast = _reduce, _broadcast
     world.register, world.call, world.icall = _register, _call, _icall
+    world.ibatch, world.batch, world.config = _ibatch, _batch, _config
     world.split, world.shutdown, world.leave = _split, _shutdown, _leave
     world.agree, world.shrink, world.failures = _agree, _shrink, _failures
     world.recovered, world.recoveries = _recovered, _recoveries
     for name, begin in list(globals().items()):
-        if name.startswith("_i") and name != "_icall":
+        if name.startswith("_i") and name not in ("_icall", "_ibatch"):
             setattr(world, name[1:], begin)
             setattr(world, name[2:], _blocking(begin))

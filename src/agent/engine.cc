@@ -302,11 +302,20 @@ std::vector<const Session*> Engine::behind() const {
   return all;
 }
 
+void Engine::add_service(Service& service) {
+  services_.add(service);
+  messages_.give_channels(service.channels());
+  for (Session* const session : sessions_.all()) {
+    if (session->control_serial != 0) service.on_control(*session);
+  }
+}
+
 void Engine::begin_close(Instant now) {
   sessions_.begin_close();
   ports_.releases().part();
   const Status ended(Code::kCancelled, "agent '" + uses_.options.name + "' was closed");
   transfers_.end_all(ended, now);
+  services_.close(ended, now);
   for (Session* const session : sessions_.all()) services_.end(*session, ended);
   const Status cause(Code::kDisconnected, "agent '" + uses_.options.name + "' was closed");
   // First those that reach the agent itself: nobody need hear of it, and what the kernel has of files outlives paths.

@@ -81,6 +81,8 @@ class Engine final : private PortListener, private SessionListener {
   SessionTable& sessions() { return sessions_; }
   const SessionTable& sessions() const { return sessions_; }
   ServiceTable& services() { return services_; }
+  /// One that comes when there may be sessions: peers learn of its channels.
+  void add_service(Service& service);
   Carrier& carrier() { return carrier_; }
   TransferTable& transfers() { return transfers_; }
   const TransferTable& transfers() const { return transfers_; }

@@ -42,6 +42,28 @@ Result<Agent> open(AgentOptions options, std::function<std::shared_ptr<Service>(
   return open_with(std::move(options), std::move(factories), {.tenant = std::move(tenant)});
 }
 
+Result<std::shared_ptr<Service>> tenant_of(const Agent& agent, std::string_view what,
+                                           const std::function<std::shared_ptr<Service>(Carrier& carrier)>& make) {
+  std::shared_ptr<Service> tenant;
+  Status status = under_lane(agent, what, [&](Instant) {
+    assume_in_lane();
+    Core& core = *core_of(agent);
+    if (core.tenant == nullptr) {
+      core.tenant = make(core.engine.carrier());
+      core.engine.add_service(*core.tenant);
+    }
+    tenant = core.tenant;
+  });
+  if (!status.ok()) return status;
+  return tenant;
+}
+
+bool knows(const Agent& agent, const Peer& peer) {
+  return core_of(peer) != nullptr && core_of(peer)->core.lock() == core_of(agent);
+}
+
+Agent borrowed(const Agent& agent) { return Agent(core_of(agent)); }
+
 Result<Agent> open_as(AgentOptions options, const OwnSecrets& secrets) {
   if (options.security == Security::kNone) {
     return Status(Code::kInvalid,

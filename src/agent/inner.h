@@ -32,6 +32,14 @@ namespace hawser::agent::inner {
 
 /// Agent::open with the backends of this build and this service.
 Result<Agent> open(AgentOptions options, std::function<std::shared_ptr<Service>(Carrier& carrier)> tenant);
+/// The service of a layer above that the agent has, made now where it has none. The agent keeps it until its end. Peers
+/// in session learn of its channels. What `make` gives is that layer's only: it knows whether it is what it made.
+Result<std::shared_ptr<Service>> tenant_of(const Agent& agent, std::string_view what,
+                                           const std::function<std::shared_ptr<Service>(Carrier& carrier)>& make);
+/// The peer's handle is one of this agent's.
+bool knows(const Agent& agent, const Peer& peer);
+/// Another handle of the agent. It must not close the agent when it goes: see let_go in base/inside.h.
+Agent borrowed(const Agent& agent);
 /// Agent::open with keys and an admission secret that are not its own alone. kInvalid: security `none` proves nothing.
 Result<Agent> open_as(AgentOptions options, const OwnSecrets& secrets);
 /// How somebody who has `secrets` types the address of the agent that was opened so: "10.0.0.5:7000#TICKET".

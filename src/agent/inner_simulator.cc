@@ -16,7 +16,8 @@ std::string leftovers_of(const Session& session) {
   if (session.slots != 0) return base::format("{} transfers", session.slots);
   if (!session.covered.empty()) return "a covered transfer";
   for (const Service* const service : session.services) {
-    if (service->left(session) != 0) return base::format("{} things of {}", service->left(session), service->name());
+    if (service != nullptr && service->left(session) != 0)
+      return base::format("{} things of {}", service->left(session), service->name());
   }
   if (session.unsent.count() != 0) return base::format("{} messages to send", session.unsent.count());
   if (!session.cancelled.empty()) return base::format("{} cancellations to tell", session.cancelled.size());

@@ -101,6 +101,8 @@ class Service {
   virtual bool pump(Session& session, std::size_t* work) = 0;
   /// The session is over: whatever waits for the peer ends with `status`.
   virtual void end(Session& session, const Status& status) = 0;
+  /// The agent closes, for this reason. Its sessions end afterwards.
+  virtual void on_closing(const Status& /*why*/, Instant /*now*/) {}
   /// Something waits for a word of the peer.
   virtual bool awaits(const Session& session) const = 0;
 

@@ -161,7 +161,7 @@ struct Session {
                                          ///< immediates under way, each time that one is lost.
 
   // What services keep of it, each in its own place.
-  const std::span<Service* const> services;
+  const std::span<Service* const> services;  ///< Null where there is none yet.
   std::array<std::unique_ptr<Tenancy>, kServicesMax> tenancies;
   bool has_tenancies = false;  ///< Any of them: a session that no service speaks to asks none of them in its turns.
 
@@ -181,8 +181,8 @@ struct Session {
   /// its greeting.
   bool awaits_peer() const {
     if (links.keeps_any()) return true;
-    if (has_tenancies && std::ranges::any_of(services, [this](const Service* each) { return each->awaits(*this); }))
-      return true;
+    const auto does = [this](const Service* each) { return each != nullptr && each->awaits(*this); };
+    if (has_tenancies && std::ranges::any_of(services, does)) return true;
     return control_serial == 0 && std::ranges::any_of(pending, [](const auto& list) { return !list.empty(); });
   }
   /// A path was told that somebody does, and nobody does any more.

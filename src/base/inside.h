@@ -15,6 +15,10 @@ struct Inside {
     return handle.core_;
   }
   template <typename Handle>
+  static void let_go(Handle& handle) {
+    handle.core_.reset();
+  }
+  template <typename Handle>
   static auto slot(const Handle& handle) {
     return handle.slot_;
   }
@@ -24,6 +28,11 @@ struct Inside {
 template <typename Handle>
 const auto& core_of(const Handle& handle) {
   return Inside::core(handle);
+}
+/// Empties a handle that is not its owner's: what is behind it stays as it is.
+template <typename Handle>
+void let_go(Handle& handle) {
+  Inside::let_go(handle);
 }
 /// The slot behind a transfer's handle.
 template <typename Handle>

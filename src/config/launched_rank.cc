@@ -9,6 +9,7 @@
 #include <hawser/topology.h>
 
 #include "base/format.h"
+#include "base/try.h"
 
 namespace hawser::config {
 namespace {
@@ -19,19 +20,38 @@ struct Launcher {
 };
 
 /// Those that others may set beside their own come last: torchrun and Slurm start launchers, too.
-constexpr std::array<Launcher, 6> kLaunchers = {{
+constexpr std::string_view kPmixRank = "PMIX_RANK", kWorldSize = "HAWSER_WORLD_SIZE";
+constexpr std::array<Launcher, 7> kLaunchers = {{
     {"hawser run", "HAWSER_WORLD_RANK", "HAWSER_WORLD_SIZE", "HAWSER_WORLD_LOCAL_RANK", "HAWSER_WORLD_NAME", ""},
     {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "PMIX_NAMESPACE", ""},
     {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "PMI_KVS", ""},
+    // PMIx tells each process its number, but not how many there are.
+    {"PMIx", kPmixRank, kWorldSize, "", "PMIX_NAMESPACE", ""},
     {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"},
     {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_JOB_ID", "SLURM_STEP_ID"},
     // Kubernetes tells each pod of an indexed job its number, but not how many there are.
-    {"Kubernetes", "JOB_COMPLETION_INDEX", "HAWSER_WORLD_SIZE", "", "HAWSER_WORLD_NAME", ""},
+    {"Kubernetes", "JOB_COMPLETION_INDEX", kWorldSize, "", "HAWSER_WORLD_NAME", ""},
 }};
 
 std::string_view text_of(const ConfigSources::Texts& environment, std::string_view variable) {
   const auto found = environment.find(variable);
   return found == environment.end() ? std::string_view() : std::string_view(found->second);
+}
+
+/// A launcher of PMIx within another launcher's job, whose variables its processes inherit: all of them would be one
+/// rank. And one alone, which does not tell how many ranks there are.
+Status check_pmix(const ConfigSources::Texts& environment, std::string_view rank_variable) {
+  const std::string_view rank = text_of(environment, kPmixRank);
+  if (rank.empty() || rank_variable == kPmixRank || rank == text_of(environment, rank_variable)) return {};
+  const bool is_alone = rank_variable.empty();
+  const std::string what =
+      is_alone
+          ? base::format("PMIX_RANK = {} tells this process its rank, and nothing tells how many ranks there are", rank)
+          : base::format("PMIX_RANK = {} and {} = {} differ", rank, rank_variable, text_of(environment, rank_variable));
+  return Status(Code::kInvalid, what)
+      .with_advice(
+          "set HAWSER_WORLD_SIZE to the number of ranks, and HAWSER_SEED or HAWSER_DIRECTORY to where they "
+          "find one another");
 }
 
 /// A topology as nexar writes it, in this library's words.
@@ -51,7 +71,8 @@ Result<std::uint32_t> number_of(const ConfigSources::Texts& environment, std::st
 }
 
 constexpr std::string_view kSeed = "HAWSER_SEED", kTopology = "HAWSER_TOPOLOGY", kTokenFile = "HAWSER_TOKEN_FILE";
-constexpr std::string_view kNexarTopology = "NEXAR_TOPOLOGY";  ///< It means the same.
+constexpr std::string_view kNexarTopology = "NEXAR_TOPOLOGY";                            ///< It means the same.
+constexpr std::string_view kMasterAddress = "MASTER_ADDR", kMasterPort = "MASTER_PORT";  ///< torchrun's.
 
 std::string run_of(const ConfigSources::Texts& environment, const Launcher& launcher) {
   std::string run(text_of(environment, launcher.run));
@@ -83,7 +104,9 @@ Result<LaunchedRank> read(const ConfigSources::Texts& environment, const Launche
 }  // namespace
 
 bool tells_of_rank(std::string_view variable) {
-  if (variable == kSeed || variable == kTopology || variable == kTokenFile) return true;
+  for (const std::string_view its : {kSeed, kTopology, kTokenFile, kNexarTopology, kMasterAddress, kMasterPort}) {
+    if (variable == its) return true;
+  }
   for (const Launcher& each : kLaunchers) {
     for (const std::string_view name : {each.rank, each.size, each.local_rank, each.run, each.restart}) {
       if (!name.empty() && variable == name) return true;
@@ -99,16 +122,29 @@ HAWSER_NAMESPACE_BEGIN
 Result<LaunchedRank> launched_rank(const ConfigSources& sources) {
   for (const config::Launcher& launcher : config::kLaunchers) {
     const auto has = [&](std::string_view variable) { return !config::text_of(sources.environment, variable).empty(); };
-    const bool is_pod = launcher.name == "Kubernetes";  // It may be one for another reason.
-    const bool is_set = has(launcher.rank) && (!is_pod || has(launcher.size));
-    if (is_set) return config::read(sources.environment, launcher);
+    // A pod may be one for another reason, and PMIx may be below Slurm, which tells more.
+    const bool needs_size = launcher.size == config::kWorldSize && launcher.rank != "HAWSER_WORLD_RANK";
+    if (!has(launcher.rank) || (needs_size && !has(launcher.size))) continue;
+    const bool is_inherited = launcher.name == "torchrun" || launcher.name == "Slurm";
+    if (is_inherited) HAWSER_TRY(config::check_pmix(sources.environment, launcher.rank));
+    return config::read(sources.environment, launcher);
   }
+  HAWSER_TRY(config::check_pmix(sources.environment, {}));
   return Status(Code::kNotFound, "no launcher has told this process its rank")
       .with_advice("start it by `hawser run`, mpirun, torchrun or srun, or give rank and size");
 }
 
 std::string launched_seed(const ConfigSources& sources) {
   return std::string(config::text_of(sources.environment, config::kSeed));
+}
+
+std::string launched_meeting(const ConfigSources& sources) {
+  const std::string_view host = config::text_of(sources.environment, config::kMasterAddress);
+  const Result<std::uint32_t> port = config::number_of(sources.environment, config::kMasterPort);
+  if (host.empty() || !port || *port >= UINT16_MAX) return {};
+  const bool is_v6 = host.find(':') != std::string_view::npos && !host.starts_with('[');
+  const std::string next = std::to_string(*port + 1);
+  return is_v6 ? "[" + std::string(host) + "]:" + next : std::string(host) + ":" + next;
 }
 
 std::string launched_token_file(const ConfigSources& sources) {

@@ -52,6 +52,47 @@ TEST(LaunchedRank, TheNearestLauncherCounts) {
   EXPECT_EQ(rank->local_rank, 0U);
 }
 
+TEST(LaunchedRank, PmixAloneNeedsTheSize) {
+  ConfigSources::Texts alone = {{"PMIX_RANK", "2"}, {"PMIX_NAMESPACE", "prterun-7"}};
+  const Status unknown = launched_rank({.environment = alone}).error();
+  EXPECT_EQ(unknown.code(), Code::kInvalid);
+  EXPECT_NE(unknown.to_string().find("HAWSER_WORLD_SIZE"), std::string::npos) << unknown.to_string();
+  alone["HAWSER_WORLD_SIZE"] = "4";
+  const Result<LaunchedRank> rank = launched_rank({.environment = alone});
+  ASSERT_TRUE(rank.has_value()) << rank.error().to_string();
+  EXPECT_EQ(rank->launcher, "PMIx");
+  EXPECT_EQ(rank->rank, 2U);
+  EXPECT_EQ(rank->size, 4U);
+  EXPECT_EQ(rank->run, "prterun-7");
+}
+
+TEST(LaunchedRank, PmixBelowSlurmMeansTheSameRank) {
+  // `srun --mpi=pmix`.
+  ConfigSources::Texts slurm = {
+      {"SLURM_PROCID", "2"}, {"SLURM_NTASKS", "4"}, {"SLURM_JOB_ID", "7"}, {"PMIX_RANK", "2"}};
+  const Result<LaunchedRank> rank = launched_rank({.environment = slurm});
+  ASSERT_TRUE(rank.has_value()) << rank.error().to_string();
+  EXPECT_EQ(rank->launcher, "Slurm");
+  // prterun in a batch script: each process inherits the script's own number.
+  slurm["SLURM_PROCID"] = "0";
+  const Status differs = launched_rank({.environment = slurm}).error();
+  EXPECT_EQ(differs.code(), Code::kInvalid);
+  EXPECT_NE(differs.to_string().find("PMIX_RANK = 2 and SLURM_PROCID = 0 differ"), std::string::npos);
+  slurm["HAWSER_WORLD_SIZE"] = "4";
+  EXPECT_EQ(launched_rank({.environment = slurm}).value().launcher, "PMIx");
+}
+
+TEST(LaunchedRank, TorchrunTellsWhereToMeet) {
+  ConfigSources::Texts torch = {{"MASTER_ADDR", "node1"}, {"MASTER_PORT", "29500"}};
+  EXPECT_EQ(launched_meeting({.environment = torch}), "node1:29501");
+  torch["MASTER_ADDR"] = "fe80::1";
+  EXPECT_EQ(launched_meeting({.environment = torch}), "[fe80::1]:29501");
+  for (const char* const wrong : {"", "port", "65535", "65536", "-1"}) {
+    torch["MASTER_PORT"] = wrong;
+    EXPECT_EQ(launched_meeting({.environment = torch}), "") << wrong;
+  }
+}
+
 TEST(LaunchedRank, APodOfAnIndexedJobIsToldTheSize) {
   ConfigSources::Texts pod = {{"JOB_COMPLETION_INDEX", "2"}};
   EXPECT_EQ(launched_rank({.environment = pod}).error().code(), Code::kNotFound) << "it may be a job of something else";

@@ -32,6 +32,24 @@ TEST(LaunchedWorld, EachRunHasAWorldOfItsOwn) {
   EXPECT_EQ(name_of("17").substr(0, 6), "world.");
 }
 
+TEST(LaunchedWorld, UnderTorchrunItMeetsBehindTheMastersPort) {
+  ConfigSources::Texts torch = {{"RANK", "1"},
+                                {"WORLD_SIZE", "2"},
+                                {"MASTER_ADDR", "node1"},
+                                {"MASTER_PORT", "29500"},
+                                {"TORCHELASTIC_RUN_ID", "job"},
+                                {"TORCHELASTIC_RESTART_COUNT", "3"},
+                                {"HAWSER_TOKEN_FILE", "/run/token"}};
+  const WorldOptions options = launched_world({.environment = torch}).value();
+  EXPECT_EQ(options.seed, "node1:29501");
+  EXPECT_TRUE(options.serves_seed);
+  EXPECT_EQ(options.token_file, "/run/token");
+  EXPECT_EQ(options.name, "world.job.3");
+  EXPECT_EQ(options.origins.at("world.rank"), "torchrun");
+  torch["HAWSER_SEED"] = "seed@10.0.0.1:7000#ticket";
+  EXPECT_FALSE(launched_world({.environment = torch}).value().serves_seed);
+}
+
 TEST(LaunchedWorld, WithoutALauncherOrWithAWrongOptionThereIsNone) {
   EXPECT_EQ(launched_world({}).error().code(), Code::kNotFound);
   EXPECT_EQ(launched_world(

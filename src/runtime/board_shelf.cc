@@ -46,4 +46,11 @@ Result<BoardShelf::Memory> BoardShelf::take() {
   }
 }
 
+std::uint64_t BoardShelf::bytes() const {
+  const base::MutexLock lock(planks_->mutex);
+  std::uint64_t bytes = 0;
+  for (const Plank& plank : planks_->all) bytes += plank.memory.bytes.size();
+  return bytes;
+}
+
 }  // namespace hawser::runtime

@@ -10,6 +10,7 @@
 // kept until the shelf and all places are gone.
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -35,6 +36,8 @@ class BoardShelf {
 
   /// kBoardBytes for a Board, as good as new, for as long as the owner is held. Errors: those of Allocate.
   Result<Memory> take();
+  /// Of all its regions.
+  std::uint64_t bytes() const;
 
  private:
   struct Plank {

@@ -37,6 +37,12 @@ class HandlerTime {
   const Instant outer_;
 };
 
+std::uint64_t hash_of(std::string_view text) {
+  std::uint64_t hash = 0xCBF29CE484222325ULL;
+  for (const char each : text) hash = (hash ^ static_cast<unsigned char>(each)) * 0x100000001B3ULL;
+  return hash == wire::kCallOff ? 1 : hash;
+}
+
 CallAnswer text_bytes(std::string_view text) {
   const auto bytes = base::as_bytes(text.substr(0, kCallTextMax));
   return {bytes.begin(), bytes.end()};
@@ -44,12 +50,27 @@ CallAnswer text_bytes(std::string_view text) {
 
 }  // namespace
 
-bool runs_inline_for(const RankSeat* seat) { return inline_for != nullptr && inline_for == seat; }
+/// Guests of one agent share its lane.
+bool runs_inline_for(const RankSeat* seat) {
+  if (inline_for == nullptr || seat == nullptr) return false;
+  const auto& agent = core_of(seat->agent);
+  return inline_for == seat || (agent != nullptr && core_of(inline_for->agent) == agent);
+}
 
-std::uint64_t handler_number(std::string_view name) {
-  std::uint64_t hash = 0xCBF29CE484222325ULL;
-  for (const char each : name) hash = (hash ^ static_cast<unsigned char>(each)) * 0x100000001B3ULL;
-  return hash == wire::kCallOff ? 1 : hash;
+HandlerKey HandlerKey::of(std::string_view name) {
+  return {.number = hash_of(name), .name = std::string(name), .is_named = true};
+}
+
+HandlerKey HandlerKey::of(std::uint64_t number) {
+  const std::string text = std::to_string(number);
+  return {.number = hash_of("\xff" + text), .name = text, .is_named = false};
+}
+
+std::string HandlerKey::shown() const { return is_named ? "'" + base::shown(name) + "'" : name; }
+
+Status check_handler_name(std::string_view name) {
+  if (!name.empty() && name.size() <= kHandlerNameMax) return {};
+  return {Code::kInvalid, "register_handler: a name has 1 to " + std::to_string(kHandlerNameMax) + " bytes"};
 }
 
 /// What a call has under way at its caller. It outlives a call that was given up, until the answer has come.
@@ -125,16 +146,12 @@ void Calls::soon(std::function<void(Instant now)> job) {
 
 void Calls::open(Instant now) { take_in(now); }
 
-Status Calls::add_handler(std::string_view name, CallHandler handler, HandlerOptions options) {
-  const auto invalid = [&](const std::string& text) { return Status(Code::kInvalid, "register_handler: " + text); };
-  if (name.empty() || name.size() > kHandlerNameMax) {
-    return invalid("a name has 1 to " + std::to_string(kHandlerNameMax) + " bytes");
-  }
+Status Calls::add_handler(const HandlerKey& key, CallHandler handler, HandlerOptions options) {
+  const auto invalid = [](const std::string& text) { return Status(Code::kInvalid, "register_handler: " + text); };
   if (!handler) return invalid("there is no function");
-  const auto made = std::make_shared<const Handler>(Handler{std::string(name), std::move(handler), options});
-  const auto [at, is_new] = handlers_.emplace(handler_number(name), made);
-  return is_new ? Status()
-                : invalid("handler '" + std::string(name) + "': '" + at->second->name + "' has been registered");
+  const auto made = std::make_shared<const Handler>(Handler{key.name, std::move(handler), options});
+  const auto [at, is_new] = handlers_.emplace(key.number, made);
+  return is_new ? Status() : invalid("handler " + key.shown() + ": '" + at->second->name + "' has been registered");
 }
 
 void Calls::stop(const Status& why, Instant now) {

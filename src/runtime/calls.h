@@ -38,8 +38,20 @@ inline constexpr std::size_t kCallsMax = 65'536;  ///< Under way from one rank i
 inline constexpr std::size_t kCallTextMax = 4096;
 inline constexpr std::size_t kHandlerNameMax = 255;
 
-/// How a call names its handler: by FNV-1a of its name.
-std::uint64_t handler_number(std::string_view name);
+/// How a call names its handler: by a number of 64 bits, which is FNV-1a of its name, or of the number that the user
+/// gave it and a byte that no text of UTF-8 has.
+struct HandlerKey {
+  static HandlerKey of(std::string_view name);
+  static HandlerKey of(std::uint64_t number);
+  /// For people: "'add'", or "7".
+  std::string shown() const;
+
+  std::uint64_t number = 0;
+  std::string name;  ///< Of a number the number as text.
+  bool is_named = true;
+};
+/// kInvalid: it is empty, or too long.
+Status check_handler_name(std::string_view name);
 
 class Calls;
 struct CallFlight;
@@ -54,7 +66,7 @@ struct Calling final : Operation, Listener {
   Calls* calls = nullptr;  ///< While it is under way.
   CallFlight* flight = nullptr;
   std::string text;  ///< Names it in errors: "handler 'x' of rank 3".
-  std::unique_ptr<std::byte[]> answer;
+  MadeBuffer answer;
   std::size_t answer_size = 0;
 };
 
@@ -76,9 +88,9 @@ class Calls final : public std::enable_shared_from_this<Calls> {
 
   /// Takes calls in from now on.
   void open(Instant now);
-  /// kInvalid where the name is taken, empty or too long.
-  Status add_handler(std::string_view name, CallHandler handler, HandlerOptions options);
-  /// `handler`: see handler_number. The caller keeps the arguments until the call is over. kTimedOut without a word to
+  /// kInvalid where the key is taken.
+  Status add_handler(const HandlerKey& key, CallHandler handler, HandlerOptions options);
+  /// `handler`: see HandlerKey. The caller keeps the arguments until the call is over. kTimedOut without a word to
   /// anybody where the timeout is below kShortestCall.
   void begin(const std::shared_ptr<Calling>& call, const Peer& to, std::uint64_t handler,
              std::span<const std::byte> arguments, Duration timeout, Instant now);
@@ -89,6 +101,8 @@ class Calls final : public std::enable_shared_from_this<Calls> {
   /// How long a call without a timeout waits: within a handler until the handler's own deadline, for then nobody waits
   /// for what comes of it, and `otherwise` at most.
   static Duration patience(Duration otherwise, Instant now);
+  /// Arguments of calls that wait or run here.
+  std::uint64_t held_bytes() const { return job_bytes_; }
   /// Not under the lane: waits until no handler runs, except for the one that this is called from.
   bool wait_quiet(Duration patience);
 

@@ -175,6 +175,7 @@ bool Collective::keep_input_aside(Instant now) {
          now);
     return false;
   }
+  held_bytes_ += bytes;
   base::copy_cached(input_aside_.get(), elements.input, bytes);
   elements.input = input_aside_.get();
   return true;
@@ -380,6 +381,7 @@ bool Collective::take_scratch(Instant now) { return take_scratch(schedule.scratc
 bool Collective::take_scratch(std::uint64_t size, Instant now) {
   if (size == 0) return true;
   scratch_.reset(new (std::nothrow) std::byte[size]);
+  if (scratch_ != nullptr) held_bytes_ += size;
   if (scratch_ != nullptr) return true;
   fail(Status(Code::kBusy, title() + ": there is no memory for " + std::to_string(size) + " bytes of scratch"), now);
   return false;

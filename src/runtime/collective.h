@@ -112,6 +112,8 @@ class Collective final : public Operation, public Listener, public BoardUser {
     return name.empty() ? std::string_view() : to_string(taken);  // Without a name it was refused before it was made.
   }
   bool is_on_board() const { return on_board_ != nullptr; }
+  /// Copies of elements that it needs while it is under way.
+  std::uint64_t held_bytes() const { return held_bytes_; }
 
   // For the room.
   void begin_to_tell(MappedCall& letters, Instant now) override;
@@ -162,6 +164,7 @@ class Collective final : public Operation, public Listener, public BoardUser {
   Status differs_at(std::uint32_t rank) const;
   Status error_of(const Operation& operation) const;
 
+  std::uint64_t held_bytes_ = 0;
   std::unique_ptr<std::byte[]> scratch_;
   std::unique_ptr<std::byte[]> input_aside_;  ///< A copy, where the output would overwrite the input.
   schedule::HostPhases phases_;               ///< Of several hosts, on boards. What goes between is in `schedule`.

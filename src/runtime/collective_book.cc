@@ -91,6 +91,12 @@ void CollectiveBook::end_all(const Status& status, Instant now) {
   while (Collective* const next = under_way_.front()) next->fail(status, now);
 }
 
+std::uint64_t CollectiveBook::held_bytes() {
+  std::uint64_t bytes = 0;
+  for (const Collective& each : under_way_) bytes += each.held_bytes();
+  return bytes;
+}
+
 void CollectiveBook::end_waits_for(std::uint32_t rank, const Status& status, Instant now) {
   const auto waits = [rank](const Collective& each) {
     const std::vector<std::uint32_t> awaited = each.is_on_board() ? each.awaited() : std::vector<std::uint32_t>();

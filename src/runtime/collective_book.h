@@ -82,6 +82,8 @@ class CollectiveBook {
   /// Ends those that wait for that rank's board.
   void end_waits_for(std::uint32_t rank, const Status& status, Instant now);
   std::uint64_t last_number() const { return next_number_ - 1; }
+  /// Of those under way.
+  std::uint64_t held_bytes();
   /// It and all before it ended well here.
   std::uint64_t last_good() const { return last_good_; }
 

@@ -85,7 +85,9 @@ void FailureDesk::exclude(const Status& why) {
 
 void FailureDesk::on_failed(const Peer& by, std::uint32_t rank, bool is_dead) {
   const std::optional<std::uint32_t> teller = site_.roster->rank_of(by);
-  if (!teller || fates_.has_failed(*teller) || rank >= size()) return;
+  if (!teller || rank >= size()) return;
+  if (rank == *teller && is_dead && site_.roster->is_guest(rank)) return note_closed(by, rank);
+  if (fates_.has_failed(*teller)) return;
   const std::uint32_t own = site_.roster->own();
   if (rank != own) {
     if (is_dead) note_dead(rank);
@@ -101,6 +103,28 @@ void FailureDesk::on_failed(const Peer& by, std::uint32_t rank, bool is_dead) {
   }
   exclude(
       Status(Code::kDisconnected, text).with_advice("the others go on without this rank: end it, or start it anew"));
+}
+
+/// Its agent goes on, so no session's end says it.
+void FailureDesk::note_closed(const Peer& peer, std::uint32_t rank) {
+  hooks_.end_calls(peer);
+  note_dead(rank);
+  note_failure(rank, Status(Code::kDisconnected, "it closed the world"));
+  const Status status = fates_.failure(rank);
+  site_.mailbox->stop_landing(site_.world, {&peer, 1}, status, site_.mailbox->now());
+  end_dealings(peer, status);
+}
+
+void FailureDesk::end_dealings(const Peer& peer, const Status& status) {
+  site_.mailbox->stop_from(site_.world, peer, status);
+  site_.mailbox->stop_sends(site_.world, {&peer, 1}, status, site_.mailbox->now());
+}
+
+Status FailureDesk::why_gone(std::uint32_t rank) const {
+  if (!site_.roster->is_guest(rank)) return {};
+  const Status failure = fates_.failure(rank);
+  if (!failure.ok() || !fates_.has_left(rank)) return failure;
+  return fates_.departure_of(rank);
 }
 
 void FailureDesk::take_over(const FailureDesk& parent, std::span<const std::uint32_t> ranks) {
@@ -131,10 +155,13 @@ void FailureDesk::on_left(const Peer& peer) {
   note_dead(*rank);
   if (fates_.has_failed(*rank)) return;
   const Instant now = site_.mailbox->now();
-  // What it has not written on its board by now never comes. Receives of it end with its session.
+  // What it has not written on its board by now never comes. Receives of it end with its session, if that ends.
   hooks_.end_waits_for(*rank, fates_.departure_of(*rank), now);
   site_.accord->note_failed(*rank, now);  // It votes no more.
   if (hearing_ != nullptr) hearing_->note_gone(*rank);
+  if (!site_.roster->is_guest(*rank)) return;
+  hooks_.end_calls(peer);
+  end_dealings(peer, fates_.departure_of(*rank));
 }
 
 // ---- Live ranks that lose sight of one another.

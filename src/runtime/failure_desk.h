@@ -75,6 +75,9 @@ class FailureDesk {
   /// Of a world made of the ranks of `parent`, in this order. What the parent's ranks know is not told again.
   void take_over(const FailureDesk& parent, std::span<const std::uint32_t> ranks);
 
+  /// Not good: the rank failed or left, and its agent goes on, so that messages to it would be for nobody.
+  Status why_gone(std::uint32_t rank) const;
+
   // What the session with a peer, or the peer, says.
   void on_down(const Peer& peer, const Status& cause);
   void on_failed(const Peer& by, std::uint32_t rank, bool is_dead);
@@ -90,6 +93,9 @@ class FailureDesk {
   void open_hearing();
   void note_lost(std::uint32_t rank, const Status& cause);
   void note_dead(std::uint32_t rank);
+  void note_closed(const Peer& peer, std::uint32_t rank);
+  /// Ends what this rank sends to it, and waits for.
+  void end_dealings(const Peer& peer, const Status& status);
   void convict(std::uint32_t rank);
   std::vector<std::uint32_t> lost_by_this() const;
   void tell_all(const Word& word, Instant now);

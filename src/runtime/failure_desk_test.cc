@@ -70,6 +70,29 @@ TEST_F(FailureDeskTest, AVerdictIsToldToAllAndFinal) {
   EXPECT_TRUE(desk_.fates().has_failed(1));
 }
 
+TEST_F(FailureDeskTest, AGuestThatClosesSaysSoAndIsNobodyToSendTo) {
+  roster_.set_guests({false, true, true});
+  EXPECT_TRUE(desk_.why_gone(1).ok());
+  desk_.on_failed(ranks_[1], 1, true);
+  EXPECT_TRUE(desk_.fates().has_failed(1) && desk_.fates().is_dead(1));
+  EXPECT_EQ(uncalled_, std::vector<const void*>{source_of(ranks_[1])});
+  EXPECT_EQ(desk_.why_gone(1).code(), Code::kDisconnected);
+  EXPECT_NE(desk_.why_gone(1).to_string().find("it closed the world"), std::string::npos);
+  EXPECT_EQ(words(2, RuntimeKind::kFailed).size(), 1U) << "it may not have told all";
+  desk_.on_left(ranks_[2]);
+  EXPECT_EQ(desk_.why_gone(2).code(), Code::kDisconnected);
+  EXPECT_EQ(uncalled_.size(), 2U);
+}
+
+TEST_F(FailureDeskTest, OfARankWithAnAgentOfItsOwnTheSessionsEndSaysIt) {
+  desk_.on_left(ranks_[1]);
+  EXPECT_TRUE(desk_.why_gone(1).ok());
+  EXPECT_TRUE(uncalled_.empty());
+  desk_.on_failed(ranks_[2], 2, true);  // The others excluded it, and it knows.
+  EXPECT_TRUE(desk_.fates().has_failed(2));
+  EXPECT_TRUE(desk_.why_gone(2).ok());
+}
+
 TEST_F(FailureDeskTest, ALossAloneIsNoVerdict) {
   desk_.on_down(ranks_[1], gone());
   EXPECT_EQ(uncalled_, std::vector<const void*>{source_of(ranks_[1])});

@@ -8,6 +8,12 @@
 #include "runtime/rank_list.h"
 
 namespace hawser::runtime {
+namespace {
+
+/// Before the card of an agent that is its program's: it has a name of its own.
+constexpr std::string_view kGuestMark = "hawser-guest\n";
+
+}  // namespace
 
 Duration Formation::left(Instant until) const {
   return std::max(until - agent::inner::now(seat_.agent), Duration::zero());
@@ -37,9 +43,12 @@ Status Formation::check_name(const Peer& peer, std::uint32_t rank, const std::st
 }
 
 Result<Peer> Formation::get_and_connect(std::uint32_t rank, Instant until) {
-  HAWSER_TRY_ASSIGN(const std::string card, options_.store.get(key_of(rank), left(until)));
+  HAWSER_TRY_ASSIGN(const std::string value, options_.store.get(key_of(rank), left(until)));
+  std::string_view card = value;
+  const bool is_guest = card.starts_with(kGuestMark);
+  if (is_guest) card.remove_prefix(kGuestMark.size());
   HAWSER_TRY_ASSIGN(Peer peer, seat_.agent.add_peer(card));
-  HAWSER_TRY(check_name(peer, rank, "the store holds"));
+  if (!is_guest) HAWSER_TRY(check_name(peer, rank, "the store holds"));
   HAWSER_TRY(peer.connect(left(until)));
   return peer;
 }
@@ -55,15 +64,38 @@ Result<Peer> Formation::find(std::uint32_t rank, Instant until) {
   return has_store() ? get_and_connect(rank, until) : find_and_connect(rank, until);
 }
 
-Result<std::vector<Peer>> Formation::find_all(Instant until) {
-  if (has_store()) {
-    HAWSER_TRY_ASSIGN(const std::string card, seat_.agent.card());
-    HAWSER_TRY(options_.store.set(key_of(rank_), card));
-  }
+Status Formation::leave_card() {
+  HAWSER_TRY_ASSIGN(std::string card, seat_.agent.card());
+  if (seat_.is_guest()) card.insert(0, kGuestMark);
+  return options_.store.set(key_of(rank_), card);
+}
+
+Result<std::vector<Peer>> Formation::find_all(std::span<const Peer> given, Instant until) {
   std::vector<Peer> ranks(options_.size);
   ranks[rank_] = seat_.agent.self();
+  if (!given.empty()) {
+    HAWSER_TRY(meet_given(ranks, given, until));
+    return ranks;
+  }
+  if (has_store()) HAWSER_TRY(leave_card());
   HAWSER_TRY(seat_.relay == nullptr ? find_each(ranks, until) : find_neighbours(ranks, until));
   return ranks;
+}
+
+Status Formation::meet_given(std::vector<Peer>& ranks, std::span<const Peer> given, Instant until) {
+  std::vector<std::uint32_t> missing;
+  Status cause;
+  for (std::uint32_t rank = 0; rank < given.size(); ++rank) {
+    if (rank == rank_) continue;
+    if (Status status = given[rank].connect(left(until)); !status.ok()) {
+      missing.push_back(rank);
+      if (cause.ok()) cause = std::move(status);
+      continue;
+    }
+    ranks[rank] = given[rank];
+    HAWSER_TRY(meet(rank, ranks[rank]));
+  }
+  return missing.empty() ? Status() : absent(missing, cause);
 }
 
 Status Formation::find_each(std::vector<Peer>& ranks, Instant until) {

@@ -6,6 +6,7 @@
 // Thread rule: one thread, not under the lane.
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,13 +23,15 @@ class Formation {
   Formation(RankSeat& seat, const WorldOptions& options, std::uint32_t rank, FormationWatch& watch)
       : seat_(seat), options_(options), rank_(rank), watch_(watch) {}
 
-  /// By rank, or an error that lists those that did not come.
-  Result<std::vector<Peer>> find_all(Instant until);
+  /// By rank, or an error that lists those that did not come. `given`: who they are. Empty: that is to be found out.
+  Result<std::vector<Peer>> find_all(std::span<const Peer> given, Instant until);
 
  private:
   bool has_store() const { return static_cast<bool>(options_.store.get); }
   std::string key_of(std::uint32_t rank) const;
   Duration left(Instant until) const;
+  Status meet_given(std::vector<Peer>& ranks, std::span<const Peer> given, Instant until);
+  Status leave_card();
   Status check_name(const Peer& peer, std::uint32_t rank, const std::string& source) const;
   Result<Peer> find(std::uint32_t rank, Instant until);
   Result<Peer> find_and_connect(std::uint32_t rank, Instant until);

@@ -9,12 +9,6 @@
 namespace hawser::runtime {
 namespace {
 
-std::uint64_t topology_key(std::string_view world) {
-  Digest digest;
-  for (const char each : world) digest.add(static_cast<unsigned char>(each));
-  return digest.value();
-}
-
 constexpr std::size_t kPoliciesMax = 64;  ///< Bytes of what is not the topology.
 constexpr std::string_view kCommon = "full";
 
@@ -41,8 +35,14 @@ std::string settings_of(const WorldOptions& options) {
 
 FormationWatch::FormationWatch(Mailbox& mailbox, std::string_view world, std::string settings,
                                std::function<void(const Status& why)> differs)
-    : mailbox_(mailbox), key_(topology_key(world)), own_(std::move(settings)), differs_(std::move(differs)) {
+    : mailbox_(mailbox), key_(key_of(world)), own_(std::move(settings)), differs_(std::move(differs)) {
   mailbox_.add_watcher(key_, *this, {});
+}
+
+std::uint64_t FormationWatch::key_of(std::string_view world) {
+  Digest digest;
+  for (const char each : world) digest.add(static_cast<unsigned char>(each));
+  return digest.value();
 }
 
 bool FormationWatch::is_common() const { return own_ == kCommon; }

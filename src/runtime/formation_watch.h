@@ -31,6 +31,8 @@ class FormationWatch final : public Watcher {
   FormationWatch(Mailbox& mailbox, std::string_view world, std::string settings,
                  std::function<void(const Status& why)> differs);
   ~FormationWatch();
+  /// The number under which a world of that name forms.
+  static std::uint64_t key_of(std::string_view world);
   FormationWatch(const FormationWatch&) = delete;
   FormationWatch& operator=(const FormationWatch&) = delete;
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <new>
 #include <utility>
 
 #include "base/bytes.h"
@@ -220,14 +219,25 @@ bool Mailbox::makes_buffer(Receive& receive, const wire::MessageEnvelope& envelo
                                         bytes_text(kOwnBufferMax) + " is made for one")
                  .with_advice("receive it into a buffer of your own");
   } else {
-    receive.own.reset(new (std::nothrow) std::byte[envelope.bytes]);
-    receive.data = receive.own.get();
-    receive.capacity = envelope.bytes;
-    if (receive.data != nullptr) return true;
-    status = Status(Code::kBusy, "there is no memory for a message of " + bytes_text(envelope.bytes));
+    status = make_buffer(receive, envelope.bytes);
+    if (status.ok()) return true;
   }
   end_one(receive, status.with_peer(from.name()));
   return false;
+}
+
+Status Mailbox::make_buffer(Receive& receive, std::uint64_t bytes) {
+  if (receive.buffers != nullptr) {
+    Result<MadeBuffer> made = receive.buffers->make(bytes);
+    if (!made) return made.error();
+    receive.own = std::move(*made);
+  } else {
+    receive.own = heap_buffer(bytes);
+    if (receive.own == nullptr) return {Code::kBusy, "there is no memory for a message of " + bytes_text(bytes)};
+  }
+  receive.data = receive.own.get();
+  receive.capacity = bytes;
+  return {};
 }
 
 Receive* Mailbox::receive_for(const wire::MessageEnvelope& envelope, const Peer& from) {
@@ -324,6 +334,22 @@ void Mailbox::stop_any(std::uint64_t world, const Status& status) {
     const bool is_users = pattern.use == wire::MessageUse::kUser;
     if (pattern.world == world && is_users && pattern.source == nullptr) end_one(receive, status);
   });
+}
+
+void Mailbox::stop_from(std::uint64_t world, const Peer& rank, const Status& status) {
+  matcher_.for_each_waiting([&](Receive& receive) {
+    if (receive.pattern.world == world && receive.pattern.source == source_of(rank)) end_one(receive, status);
+  });
+}
+
+std::uint64_t Mailbox::unreceived(std::uint64_t family) {
+  std::uint64_t bytes = 0;
+  matcher_.for_each_kept([&](Arrived& one) {
+    const Watcher* const its = watchers_.find(one.envelope.world);
+    if (its == nullptr || its->family() != family) return;
+    bytes += sizeof one + (one.bytes == nullptr ? 0 : one.envelope.bytes);
+  });
+  return bytes;
 }
 
 void Mailbox::stop_all(std::uint64_t world, const Status& status) {
@@ -562,6 +588,11 @@ bool Mailbox::pump(agent::Session& session, std::size_t* work) {
 }
 
 // ---- Ends.
+
+void Mailbox::on_closing(const Status& why, Instant now) {
+  watchers_.for_each([&](Watcher& watcher) { watcher.on_agent_closing(why, now); });
+  run_jobs(now);
+}
 
 void Mailbox::end(agent::Session& session, const Status& status) {
   MailDesk* const desk = known_desk(session);

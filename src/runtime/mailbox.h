@@ -111,6 +111,8 @@ class Mailbox final : public agent::Service {
       for (Send* const send : sends_of(world, to)) stop(*send, status, now);
     }
   }
+  /// Ends the receives of this world that wait for this rank.
+  void stop_from(std::uint64_t world, const Peer& rank, const Status& status);
 
   /// Tells it of this world, first what these said of it before.
   void add_watcher(std::uint64_t world, Watcher& watcher, std::span<const Peer> ranks);
@@ -139,6 +141,13 @@ class Mailbox final : public agent::Service {
   }
   /// All worlds end.
   void close_all(Instant now) { watchers_.close_all(now); }
+  /// See Watchers.
+  void for_family(std::uint64_t family, const std::function<void(Watcher&)>& visit) const {
+    watchers_.for_family(family, visit);
+  }
+  bool has_known(std::uint64_t world) const { return watchers_.has_known(world); }
+  /// Bytes that came for worlds of that family, and that nobody has received yet.
+  std::uint64_t unreceived(std::uint64_t family);
   /// Runs `job` before the lane is given up: ends of operations begin others by it.
   void run_soon(LaneJobs::Job job) { jobs_.run_soon(std::move(job)); }
   /// False: there were none.
@@ -168,6 +177,7 @@ class Mailbox final : public agent::Service {
   void record_by(Recorder recorder) { recorder_.emplace(std::move(recorder)); }
   /// Null: nothing is written down.
   Recorder* recorder() { return recorder_ ? &*recorder_ : nullptr; }
+  void stop_recording() { recorder_.reset(); }
 
   std::span<const agent::OwnChannel> channels() const override;
   Status on_message(agent::Session& session, std::uint32_t channel, std::span<const std::byte> bytes,
@@ -175,6 +185,7 @@ class Mailbox final : public agent::Service {
   void on_control(agent::Session&) override {}
   bool pump(agent::Session& session, std::size_t* work) override;
   void end(agent::Session& session, const Status& status) override;
+  void on_closing(const Status& why, Instant now) override;
   bool awaits(const agent::Session& session) const override;
   std::size_t left(const agent::Session& session) const override;
   std::string_view name() const override { return "messages"; }
@@ -203,6 +214,7 @@ class Mailbox final : public agent::Service {
   void look_for_misfit(const Arrived& kept);
   /// Whether the message may go into the receive; else the receive has ended with the reason.
   bool accepts(Receive& receive, const wire::MessageEnvelope& envelope, const Peer& from);
+  static Status make_buffer(Receive& receive, std::uint64_t bytes);
   bool makes_buffer(Receive& receive, const wire::MessageEnvelope& envelope, const Peer& from);
   /// Takes the oldest receive that the message may go into.
   Receive* receive_for(const wire::MessageEnvelope& envelope, const Peer& from);

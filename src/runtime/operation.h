@@ -19,6 +19,7 @@
 
 #include "base/intrusive_list.h"
 #include "base/timer_heap.h"
+#include "runtime/made_buffer.h"
 #include "runtime/pieces.h"
 #include "wire/runtime.h"
 
@@ -115,10 +116,11 @@ struct Receive final : Operation {
   std::byte* data = nullptr;
   std::unique_ptr<const Pieces> pieces;  ///< Where the bytes go, if not all to `data`.
   std::uint64_t capacity = 0;
-  bool has_buffer = true;               ///< Otherwise one is made of the message's size.
-  bool is_exact = false;                ///< A shorter message is an error, too.
-  std::optional<std::uint64_t> digest;  ///< A message with another one is an error.
-  std::unique_ptr<std::byte[]> own;     ///< The buffer that was made.
+  bool has_buffer = true;                 ///< Otherwise one is made of the message's size.
+  bool is_exact = false;                  ///< A shorter message is an error, too.
+  std::optional<std::uint64_t> digest;    ///< A message with another one is an error.
+  const BufferSource* buffers = nullptr;  ///< Makes it. It outlives the operation. Null: the heap.
+  MadeBuffer own;                         ///< The buffer that was made.
 
   // What came.
   Peer from;

@@ -2,7 +2,10 @@
 
 // RankSeat: what all worlds of one rank share: its agent, the mailbox in it, the thread that drives it.
 //
-// Thread rule: thread-safe. Lifetime: the last world of the rank closes the agent.
+// A rank has an agent of its own, or is a guest in an agent of its program's, which may have several seats: one for
+// each world that was opened on it. They share its mailbox.
+//
+// Thread rule: thread-safe. Lifetime: the last world of the rank closes the agent, unless it is a guest.
 
 #include <deque>
 #include <functional>
@@ -50,6 +53,12 @@ class RankSeat {
   /// `relays`: where the rank is of a sparse world.
   static Result<std::shared_ptr<RankSeat>> open(AgentOptions options, std::optional<Relay::Site> relays,
                                                 SeatHooks hooks = {});
+  /// A guest in that agent. `driven`: the library's thread runs it while it has guests, if no other driver does.
+  /// kUnsupported: the agent has another service in the mailbox's place.
+  static Result<std::shared_ptr<RankSeat>> join(Agent& agent, bool driven);
+  bool is_guest() const { return is_guest_; }
+  /// Under the lane. Null: what the rank does is not written down, or only what it does in another world of its agent.
+  Recorder* recorder() { return is_recorded_ ? mailbox->recorder() : nullptr; }
   /// Writes down what the rank does, beside the agent's status page. Without a page it does not, and without room for
   /// the file it says so in the log.
   void record(const Recorder::Site& site, const LogOptions& log);
@@ -66,6 +75,8 @@ class RankSeat {
   bool has_threads() const { return !hooks_.run; }
   std::uint64_t read_at_once() const { return hooks_.read_at_once; }
   std::uint64_t piece_bytes() const { return hooks_.piece_bytes; }
+  /// Memory of boards.
+  std::uint64_t board_bytes() const { return boards_->bytes(); }
   /// All worlds of this rank have this cost model. Until the ranks have entered the first one it is the built-in model.
   const SettledCosts& costs() const { return costs_; }
   void settle_costs(const SettledCosts& costs) { costs_ = costs; }
@@ -78,12 +89,19 @@ class RankSeat {
   /// Under the lane. The oldest goes where there are too many.
   void keep(std::unique_ptr<PastAccord> past);
 
-  Agent agent;
+  Agent agent;                   ///< Of a guest a handle that does not close it.
   std::shared_ptr<Relay> relay;  ///< Null in a full world.
   std::shared_ptr<Mailbox> mailbox;
   std::weak_ptr<WorldCore> root;  ///< The world that the agent closes with: opened, or shrunk from one. Under the lane.
 
  private:
+  struct Drive;
+  static Result<std::shared_ptr<Drive>> drive_of(Agent& agent);
+  void open_shelf();
+  void leave_agent();
+
+  bool is_guest_ = false;
+  bool is_recorded_ = false;
   std::optional<BoardShelf> boards_;
   std::deque<std::unique_ptr<PastAccord>> pasts_;
   SeatHooks hooks_;
@@ -91,6 +109,7 @@ class RankSeat {
   std::uint64_t host_ = 0;
   Workers workers_{kHandlersMax};
   std::shared_ptr<Driver> driver_;  ///< Null: whoever waits makes the progress.
+  std::shared_ptr<Drive> drive_;    ///< Of a guest: the same.
 };
 
 }  // namespace hawser::runtime

@@ -224,6 +224,17 @@ void Relay::describe(const agent::Visitor& visitor) const {
 
 // ---- What comes.
 
+std::uint64_t Relay::held_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& [rank, link] : links_) {
+    for (const RelayQueue& each : link.queues) bytes += each.bytes();
+  }
+  for (const auto& [rank, far] : far_) {
+    for (const RelayWindow& each : far->windows) bytes += each.held_bytes();
+  }
+  return bytes;
+}
+
 std::span<const agent::OwnChannel> Relay::channels() const { return channels_; }
 
 Status Relay::on_message(agent::Session& session, std::uint32_t channel, std::span<const std::byte> bytes,

@@ -106,6 +106,9 @@ class Relay final : public agent::Service, public agent::Carrier {
   std::uint64_t dropped() const { return dropped_; }
 
   // Service.
+  void on_closing(const Status& why, Instant now) override { mailbox_->on_closing(why, now); }
+  /// Of messages that this rank passes on, or sends by others.
+  std::uint64_t held_bytes() const;
   std::span<const agent::OwnChannel> channels() const override;
   Status on_message(agent::Session& session, std::uint32_t channel, std::span<const std::byte> bytes,
                     Instant now) override;

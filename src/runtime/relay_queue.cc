@@ -1,5 +1,7 @@
 #include "runtime/relay_queue.h"
 
+#include <algorithm>
+
 #include "runtime/relay_window.h"
 
 namespace hawser::runtime {
@@ -35,6 +37,14 @@ void RelayQueue::pop() {
 void RelayQueue::drop_frames() {
   frames_.clear();
   waiting_.clear();
+}
+
+std::uint64_t RelayQueue::bytes() const {
+  std::uint64_t bytes = 0;
+  const auto add = [&bytes](const RelayItem& item) { bytes += item.body == nullptr ? 0 : item.body->size(); };
+  std::ranges::for_each(words_, add);
+  std::ranges::for_each(frames_, add);
+  return bytes;
 }
 
 }  // namespace hawser::runtime

@@ -37,6 +37,8 @@ class RelayQueue {
   /// Frames go nowhere from here.
   void drop_frames();
   std::size_t size() const { return words_.size() + frames_.size(); }
+  /// Of bodies. A body that waits in several queues counts in each.
+  std::uint64_t bytes() const;
 
  private:
   using Pair = std::pair<std::uint32_t, std::uint32_t>;  ///< Source and target.

@@ -45,6 +45,8 @@ class RelayWindow {
 
   // The receiver's side.
   Taken take(std::uint64_t sequence, bool has_more, std::span<const std::byte> piece);
+  /// Of pieces that were not acknowledged, and of a message that is not whole.
+  std::uint64_t held_bytes() const { return kept_bytes_ + message_.size(); }
   /// The message that is whole.
   std::string& message() { return message_; }
   /// All up to that number came.

@@ -10,6 +10,12 @@ void Requests::refuse(Operation& operation, const Status& why) {
   operation.final.store(true, std::memory_order_release);
 }
 
+void Requests::refuse_all(const std::vector<std::shared_ptr<Operation>>& operations, const Status& why) {
+  for (const std::shared_ptr<Operation>& each : operations) {
+    if (!each->final.load(std::memory_order_relaxed)) refuse(*each, why);
+  }
+}
+
 Request Requests::request(std::shared_ptr<Operation> operation, const Status& refused) const {
   if (!refused.ok()) refuse(*operation, refused);
   return site_.handle(std::move(operation));

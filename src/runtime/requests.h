@@ -9,6 +9,7 @@
 #include <memory>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <hawser/time.h>
 #include <hawser/world.h>
@@ -45,6 +46,22 @@ class Requests {
     // By reference: no memory is allocated for the functions.
     return request(operation, agent::inner::begin_in_lane(site_.seat->agent, what, std::cref(begin), std::cref(later)));
   }
+  /// The same for several, in one step: `begin` begins those that have not ended before it.
+  template <typename Begin>
+  std::vector<Request> begin_several(const std::vector<std::shared_ptr<Operation>>& operations, std::string_view what,
+                                     const Begin& begin) const {
+    const auto later = [&]() -> agent::Beginning {
+      return [operations, begin](Instant now, const Status& refused) {
+        if (!refused.ok()) return refuse_all(operations, refused);
+        static_cast<void>(begin(now));
+      };
+    };
+    const Status refused = agent::inner::begin_in_lane(site_.seat->agent, what, std::cref(begin), std::cref(later));
+    if (!refused.ok()) refuse_all(operations, refused);
+    std::vector<Request> requests;
+    for (const std::shared_ptr<Operation>& each : operations) requests.push_back(site_.handle(each));
+    return requests;
+  }
   /// Runs `call` under the lane, where an inline handler of this rank is already.
   Status in_lane(std::string_view what, const std::function<void(Instant now)>& call) const;
   /// Under the lane: a call that was refused. A thread may wait for it already, if it was left to the driver.
@@ -53,8 +70,12 @@ class Requests {
   /// 0: as the world has it.
   Duration patience(Duration timeout) const { return timeout == Duration::zero() ? site_.patience : timeout; }
 
- private:
+  /// It ends before it begins. No thread waits for it yet.
   static void refuse(Operation& operation, const Status& why);
+
+ private:
+  /// Those that have not ended.
+  static void refuse_all(const std::vector<std::shared_ptr<Operation>>& operations, const Status& why);
 
   Site site_;
 };

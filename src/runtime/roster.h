@@ -22,6 +22,8 @@ class Roster {
   void set_own(std::uint32_t rank) { own_ = rank; }
   /// By rank.
   void set_root_ranks(std::vector<std::uint32_t> ranks) { root_ranks_ = std::move(ranks); }
+  /// By rank: its agent is its program's, and outlives the world. Empty: none.
+  void set_guests(std::vector<bool> guests) { guests_ = std::move(guests); }
   /// By rank; this one among them. Once.
   void open(std::vector<Peer> peers);
 
@@ -34,6 +36,7 @@ class Roster {
   std::uint32_t root_rank(std::uint32_t rank) const { return root_ranks_[rank]; }
   /// None: it is no rank of this world.
   std::optional<std::uint32_t> rank_of(const Peer& peer) const;
+  bool is_guest(std::uint32_t rank) const { return rank < guests_.size() && guests_[rank]; }
   /// That rank of the world that was opened. None: it is not in this world.
   std::optional<std::uint32_t> rank_of_root(std::uint32_t root_rank) const;
   /// The sources of their messages (`source_of`).
@@ -42,6 +45,7 @@ class Roster {
  private:
   std::uint32_t own_ = 0;
   std::vector<std::uint32_t> root_ranks_;
+  std::vector<bool> guests_;
   std::vector<Peer> peers_;
   std::unordered_set<const void*> sources_;
   std::unordered_map<const void*, std::uint32_t> rank_by_source_;

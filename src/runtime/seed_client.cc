@@ -126,6 +126,22 @@ Result<std::shared_ptr<SeedClient>> SeedClient::open(std::string_view address, A
   return client;
 }
 
+Result<std::shared_ptr<SeedClient>> SeedClient::open_patiently(std::string_view address, const AgentOptions& options,
+                                                               Duration timeout,
+                                                               const std::optional<identity::WorldToken>& token) {
+  constexpr Duration kTry = std::chrono::seconds(2), kPause = std::chrono::milliseconds(20);
+  const Instant until = Clock::steady().now() + timeout;
+  for (;;) {
+    const Duration left = std::max(until - Clock::steady().now(), Duration::zero());
+    Result<std::shared_ptr<SeedClient>> client = open(address, options, std::min(left, kTry), token);
+    if (client || left <= kPause) return client;
+    const Code code = client.error().code();
+    const bool may_come = code == Code::kDisconnected || code == Code::kTimedOut || code == Code::kNotFound;
+    if (!may_come) return client;
+    (void)::poll(nullptr, 0, static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(kPause).count()));
+  }
+}
+
 /// Both ends show that they have it: whoever answers on this host as the same user was asked for nothing else.
 Status SeedClient::prove(const identity::WorldToken& token, Duration timeout) {
   const Incarnation own = agent_.incarnation(), its = seed_.incarnation();

@@ -24,6 +24,11 @@ class SeedClient {
   static Result<std::shared_ptr<SeedClient>> open(std::string_view address, AgentOptions options, Duration timeout,
                                                   const std::optional<identity::WorldToken>& token = std::nullopt);
 
+  /// The same of a seed that may not be there yet: tries until the timeout is over.
+  static Result<std::shared_ptr<SeedClient>> open_patiently(std::string_view address, const AgentOptions& options,
+                                                            Duration timeout,
+                                                            const std::optional<identity::WorldToken>& token);
+
   Status set(std::string_view key, std::string_view value);
   /// Waits until somebody has set it. kTimedOut, kDisconnected (the seed is gone).
   Result<std::string> get(std::string_view key, Duration timeout);

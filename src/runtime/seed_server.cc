@@ -62,6 +62,26 @@ Result<std::unique_ptr<SeedServer>> SeedServer::open(AgentOptions options, std::
   return server;
 }
 
+Result<std::unique_ptr<SeedServer>> serve_at(std::string_view address, AgentOptions options,
+                                             const std::optional<identity::WorldToken>& token) {
+  const Result<base::HostPort> place = base::parse_host_port(address);
+  if (!place) {
+    return Status(Code::kInvalid, "World::open: rank 0 cannot serve the seed at '" + std::string(address) + "'")
+        .because(place.error())
+        .with_advice("give HOST:PORT, of the host that rank 0 is on");
+  }
+  options.name.clear();
+  options.status_page = "off";
+  options.metrics.clear();
+  Params& tcp = options.backend_params["tcp"];
+  tcp["listen"] = "auto";
+  tcp["port"] = std::to_string(place->port);
+  Result<std::unique_ptr<SeedServer>> server = SeedServer::open(std::move(options), token);
+  if (server) return server;
+  return Status(server.error().code(), "World::open: rank 0 cannot serve the seed at " + std::string(address))
+      .because(server.error());
+}
+
 SeedServer::~SeedServer() {
   if (process_ != ::getpid()) {  // In a forked child there is no such thread to join.
     base::abandon(thread_);

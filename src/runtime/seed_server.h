@@ -59,4 +59,8 @@ class SeedServer {
   std::thread thread_;
 };
 
+/// At "HOST:PORT", which is this host's, on all of its addresses.
+Result<std::unique_ptr<SeedServer>> serve_at(std::string_view address, AgentOptions options,
+                                             const std::optional<identity::WorldToken>& token);
+
 }  // namespace hawser::runtime

@@ -1,5 +1,6 @@
 #include "runtime/user_messages.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/calls.h"
@@ -26,21 +27,31 @@ Request UserMessages::send_parts(std::span<const std::span<const std::byte>> par
   return begin_send(std::move(*made), to, tag, options);
 }
 
+Status UserMessages::prepare(Send& send, std::uint32_t to, std::uint64_t tag, const MessageOptions& options) const {
+  if (Status bad = check_rank("send", to); !bad.ok()) return bad;
+  send.to = site_.roster->peer(to);
+  send.envelope.world = site_.world;
+  send.envelope.tag = tag;
+  send.priority = options.priority;
+  return {};
+}
+
+Need UserMessages::start(Send& send, std::uint32_t to, Duration timeout, Instant now) const {
+  if (!site_.aborted->ok()) return site_.requests->end_unbegun(send, *site_.aborted);
+  if (const Status gone = site_.failures->why_gone(to); !gone.ok()) return site_.requests->end_unbegun(send, gone);
+  Mailbox& mailbox = *site_.seat->mailbox;
+  mailbox.start(send, site_.requests->deadline(timeout, now), now);
+  mailbox.run_jobs(now);
+  return send.final.load(std::memory_order_relaxed) ? Need::kNothing : Need::kTurn;
+}
+
 Request UserMessages::begin_send(std::shared_ptr<Send> operation, std::uint32_t to, std::uint64_t tag,
                                  const MessageOptions& options) const {
-  if (Status bad = check_rank("send", to); !bad.ok()) return site_.requests->request(operation, bad);
-  operation->to = site_.roster->peer(to);
-  operation->envelope.world = site_.world;
-  operation->envelope.tag = tag;
-  operation->priority = options.priority;
+  if (Status bad = prepare(*operation, to, tag, options); !bad.ok()) return site_.requests->request(operation, bad);
   operation->self = operation;
   return site_.requests->begin(operation, "send",
-                               [this, send = operation.get(), timeout = options.timeout](Instant now) {
-                                 if (!site_.aborted->ok()) return site_.requests->end_unbegun(*send, *site_.aborted);
-                                 Mailbox& mailbox = *site_.seat->mailbox;
-                                 mailbox.start(*send, site_.requests->deadline(timeout, now), now);
-                                 mailbox.run_jobs(now);
-                                 return send->final.load(std::memory_order_relaxed) ? Need::kNothing : Need::kTurn;
+                               [this, send = operation.get(), to, timeout = options.timeout](Instant now) {
+                                 return start(*send, to, timeout, now);
                                });
 }
 
@@ -56,29 +67,79 @@ Request UserMessages::receive_parts(std::span<const std::span<std::byte>> parts,
   return begin_receive(std::move(*made), from, tag, options);
 }
 
+Status UserMessages::prepare(Receive& receive, std::uint32_t from, std::optional<std::uint64_t> tag,
+                             const MessageOptions& options) const {
+  if (from != kAnySource) {
+    if (Status bad = check_rank("receive", from); !bad.ok()) return bad;
+  }
+  receive.pattern = pattern_of(from, tag);
+  receive.is_exact = options.exact;
+  receive.buffers = site_.buffers;
+  return {};
+}
+
+Need UserMessages::start(Receive& receive, std::uint32_t from, Duration timeout, Instant now) const {
+  if (!site_.aborted->ok()) return site_.requests->end_unbegun(receive, *site_.aborted);
+  start_receive(receive, from, site_.requests->deadline(timeout, now), now);
+  if (receive.asked_id != 0) return Need::kTurn;  // Its sender is told that it may send.
+  return receive.final.load(std::memory_order_relaxed) ? Need::kNothing : Need::kDriver;
+}
+
 Request UserMessages::begin_receive(std::shared_ptr<Receive> operation, std::uint32_t from,
                                     std::optional<std::uint64_t> tag, const MessageOptions& options) const {
-  if (from != kAnySource) {
-    if (Status bad = check_rank("receive", from); !bad.ok()) return site_.requests->request(operation, bad);
-  }
-  operation->pattern = pattern_of(from, tag);
-  operation->is_exact = options.exact;
+  if (Status bad = prepare(*operation, from, tag, options); !bad.ok()) return site_.requests->request(operation, bad);
   operation->self = operation;
   return site_.requests->begin(operation, "receive",
                                [this, receive = operation.get(), from, timeout = options.timeout](Instant now) {
-                                 if (!site_.aborted->ok()) return site_.requests->end_unbegun(*receive, *site_.aborted);
-                                 start_receive(*receive, from, site_.requests->deadline(timeout, now), now);
-                                 if (receive->asked_id != 0)
-                                   return Need::kTurn;  // Its sender is told that it may send.
-                                 return receive->final.load(std::memory_order_relaxed) ? Need::kNothing : Need::kDriver;
+                                 return start(*receive, from, timeout, now);
                                });
+}
+
+std::vector<Request> UserMessages::batch(std::span<const OutgoingMessage> sends,
+                                         std::span<const AwaitedMessage> receives,
+                                         const MessageOptions& options) const {
+  struct Outgoing {
+    std::shared_ptr<Send> send;
+    std::uint32_t to = 0;
+  };
+  struct Awaited {
+    std::shared_ptr<Receive> receive;
+    std::uint32_t from = 0;
+  };
+  std::vector<std::shared_ptr<Operation>> all;
+  std::vector<Outgoing> outgoing;
+  std::vector<Awaited> awaited;
+  const auto admit = [&all](const auto& operation, const Status& bad) {
+    all.push_back(operation);
+    if (bad.ok()) operation->self = operation;
+    if (!bad.ok()) Requests::refuse(*operation, bad);
+    return bad.ok();
+  };
+  for (const OutgoingMessage& each : sends) {
+    std::shared_ptr<Send> made = make_send(each.bytes);
+    if (admit(made, prepare(*made, each.to, each.tag, options))) outgoing.push_back({std::move(made), each.to});
+  }
+  for (const AwaitedMessage& each : receives) {
+    std::shared_ptr<Receive> made = make_receive(each.any_size ? std::nullopt : std::optional(each.into));
+    if (admit(made, prepare(*made, each.from, each.tag, options))) awaited.push_back({std::move(made), each.from});
+  }
+  // Receives first: what comes meanwhile goes to its place at once.
+  const auto begin = [this, outgoing, awaited, timeout = options.timeout](Instant now) {
+    Need need = Need::kNothing;
+    for (const Awaited& each : awaited) need = std::max(need, start(*each.receive, each.from, timeout, now));
+    for (const Outgoing& each : outgoing) need = std::max(need, start(*each.send, each.to, timeout, now));
+    return need;
+  };
+  return site_.requests->begin_several(all, "batch", begin);
 }
 
 /// Under the lane. What came before its sender failed may still be received.
 void UserMessages::start_receive(Receive& receive, std::uint32_t from, Instant deadline, Instant now) const {
   Mailbox& mailbox = *site_.seat->mailbox;
   const bool is_here = mailbox.probe(receive.pattern) != nullptr;
-  const Status lost = from == kAnySource ? site_.fates->unacknowledged() : site_.fates->failure(from);
+  const RankFates& fates = site_.failures->fates();
+  Status lost = from == kAnySource ? fates.unacknowledged() : fates.failure(from);
+  if (from != kAnySource && lost.ok()) lost = site_.failures->why_gone(from);
   mailbox.start(receive, deadline, now);
   if (!is_here && !lost.ok()) mailbox.stop(receive, lost, now);
   mailbox.run_jobs(now);

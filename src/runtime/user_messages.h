@@ -11,11 +11,12 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <hawser/world.h>
 
+#include "runtime/failure_desk.h"
 #include "runtime/operation.h"
-#include "runtime/rank_fates.h"
 #include "runtime/requests.h"
 #include "runtime/roster.h"
 
@@ -29,7 +30,8 @@ class UserMessages {
     const Requests* requests = nullptr;
     const Roster* roster = nullptr;  ///< Open.
     RankSeat* seat = nullptr;
-    const RankFates* fates = nullptr;
+    const FailureDesk* failures = nullptr;
+    const BufferSource* buffers = nullptr;  ///< Of receives that are given none.
     /// Not ok: all operations end so. Under the lane.
     const Status* aborted = nullptr;
   };
@@ -44,6 +46,9 @@ class UserMessages {
                   const MessageOptions& options) const;
   Request receive_parts(std::span<const std::span<std::byte>> parts, std::uint32_t from,
                         std::optional<std::uint64_t> tag, const MessageOptions& options) const;
+  /// A request for each message: sends first, then receives.
+  std::vector<Request> batch(std::span<const OutgoingMessage> sends, std::span<const AwaitedMessage> receives,
+                             const MessageOptions& options) const;
   std::optional<Received> probe(std::uint32_t from, std::optional<std::uint64_t> tag, Duration timeout) const;
   /// What a receive has got that has ended well.
   Received received(const Receive& receive) const;
@@ -53,6 +58,12 @@ class UserMessages {
                      const MessageOptions& options) const;
   Request begin_receive(std::shared_ptr<Receive> operation, std::uint32_t from, std::optional<std::uint64_t> tag,
                         const MessageOptions& options) const;
+  Status prepare(Send& send, std::uint32_t to, std::uint64_t tag, const MessageOptions& options) const;
+  Status prepare(Receive& receive, std::uint32_t from, std::optional<std::uint64_t> tag,
+                 const MessageOptions& options) const;
+  // Under the lane.
+  agent::inner::Need start(Send& send, std::uint32_t to, Duration timeout, Instant now) const;
+  agent::inner::Need start(Receive& receive, std::uint32_t from, Duration timeout, Instant now) const;
   void start_receive(Receive& receive, std::uint32_t from, Instant deadline, Instant now) const;
   Pattern pattern_of(std::uint32_t from, std::optional<std::uint64_t> tag) const;
   Status check_rank(std::string_view call, std::uint32_t rank) const;

@@ -20,7 +20,7 @@ class UserMessagesTest : public TestSeat {
                     .requests = &requests_,
                     .roster = &roster_,
                     .seat = seat_.get(),
-                    .fates = &failures_.fates(),
+                    .failures = &failures_,
                     .aborted = &aborted_});
   }
   Received received() { return messages_.received(static_cast<const Receive&>(last())); }
@@ -47,6 +47,19 @@ TEST_F(UserMessagesTest, SeveralPartsAreOneMessage) {
   static_cast<void>(messages_.receive_parts(places, 0, 1, {}));
   EXPECT_TRUE(end_of(last()).ok());
   EXPECT_EQ(base::as_text(std::span<const std::byte>(into_).first(4)), "abcd");
+}
+
+TEST_F(UserMessagesTest, ABatchGivesARequestForEachMessage) {
+  const std::array<OutgoingMessage, 2> sends{{{.bytes = base::as_bytes("12"), .to = 0, .tag = 1},
+                                              {.bytes = base::as_bytes("34"), .to = 5, .tag = 1}}};  // No such rank.
+  const std::array<AwaitedMessage, 2> receives{{{.into = into_, .from = 0, .tag = 1}, {.into = {}, .from = 7}}};
+  EXPECT_EQ(messages_.batch(sends, receives, {}).size(), 4U);
+  ASSERT_EQ(begun_.size(), 4U);
+  EXPECT_TRUE(end_of(*begun_[0]).ok());
+  EXPECT_EQ(end_of(*begun_[1]).code(), Code::kInvalid);
+  EXPECT_TRUE(end_of(*begun_[2]).ok());
+  EXPECT_EQ(end_of(*begun_[3]).code(), Code::kInvalid);
+  EXPECT_EQ(base::as_text(std::span<const std::byte>(into_).first(2)), "12");
 }
 
 TEST_F(UserMessagesTest, AProbeTakesNothing) {

@@ -12,14 +12,23 @@
 #include <hawser/status.h>
 
 #include "runtime/question.h"
+#include "runtime/world_memory.h"
 #include "wire/runtime.h"
 
 namespace hawser::runtime {
 
 class Watcher {
  public:
-  /// The agent closes.
+  /// The rank closes, and all of its worlds.
   virtual void on_close(Instant now) = 0;
+  /// The agent closes for this reason, which its worlds had no part in.
+  virtual void on_agent_closing(const Status& /*why*/, Instant now) { on_close(now); }
+  /// Worlds of one opened world have the same number: itself, its groups, and those that were made by shrinking.
+  virtual std::uint64_t family() const { return 0; }
+  /// The opened world ends here, and the agent goes on. The other ranks are told that this one left, or closed.
+  virtual void say_gone(bool /*left*/, Instant /*now*/) {}
+  /// Adds what this world alone holds.
+  virtual void add_memory(WorldMemory& /*sum*/) {}
   virtual void on_down(const Peer& peer, const Status& cause) = 0;
   /// `by` found that it has failed; or has proof that it is dead.
   virtual void on_failed(const Peer& by, std::uint32_t rank, bool is_dead) = 0;

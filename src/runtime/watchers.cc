@@ -67,6 +67,19 @@ bool Watchers::remove(std::uint64_t world) {
   return true;
 }
 
+void Watchers::for_each(const std::function<void(Watcher&)>& visit) const {
+  const auto known = known_;  // They may go meanwhile.
+  for (const auto& [world, watcher] : known) {
+    if (known_.contains(world)) visit(*watcher);
+  }
+}
+
+void Watchers::for_family(std::uint64_t family, const std::function<void(Watcher&)>& visit) const {
+  for_each([&](Watcher& watcher) {
+    if (watcher.family() == family) visit(watcher);
+  });
+}
+
 void Watchers::tell_decided(Instant now) {
   const auto known = known_;  // They may go meanwhile.
   for (const auto& [world, watcher] : known) {

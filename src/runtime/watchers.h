@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 
 #include <hawser/peer.h>
@@ -46,6 +47,12 @@ class Watchers {
   void close_all(Instant now) {
     while (!known_.empty()) known_.begin()->second->on_close(now);
   }
+  /// Calls it for each world of that family. It may remove the world.
+  void for_family(std::uint64_t family, const std::function<void(Watcher&)>& visit) const;
+  /// The same for all.
+  void for_each(const std::function<void(Watcher&)>& visit) const;
+  /// This rank is in that world, or was.
+  bool has_known(std::uint64_t world) const { return known_.contains(world) || is_closed(world); }
 
  private:
   std::map<std::uint64_t, Watcher*> known_, past_;  ///< By world.

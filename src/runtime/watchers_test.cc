@@ -17,6 +17,7 @@ constexpr std::uint64_t kItsWorld = 7, kOtherWorld = 8;
 class Listening final : public Watcher {
  public:
   void on_close(Instant) override { watchers->remove(world); }
+  std::uint64_t family() const override { return its_family; }
   void on_down(const Peer&, const Status&) override {
     heard.emplace_back("down");
     if (goes) watchers->remove(world), watchers->remove_past(world);
@@ -44,7 +45,7 @@ class Listening final : public Watcher {
   }
 
   Watchers* watchers = nullptr;
-  std::uint64_t world = kItsWorld, takes = 0;
+  std::uint64_t world = kItsWorld, takes = 0, its_family = 0;
   bool goes = false;
   std::vector<std::string> heard;
 };
@@ -144,6 +145,19 @@ TEST_F(WatchersTest, AllHearThatAPeerFailedThoughTheyGoMeanwhile) {
   watchers_.tell_down(by_, Status(Code::kDisconnected, "it is gone"));
   EXPECT_EQ(its_.heard, Heard{"down"});
   EXPECT_TRUE(other_.heard.empty()) << "it was closed by the first";
+}
+
+TEST_F(WatchersTest, AFamilyIsVisitedThoughItsWorldsGoMeanwhile) {
+  its_.its_family = 3, other_.its_family = 4;
+  watchers_.add(kItsWorld, its_);
+  watchers_.add(kOtherWorld, other_);
+  watchers_.for_family(3, [](Watcher& each) { each.on_close(kSaidAt); });
+  EXPECT_TRUE(watchers_.is_closed(kItsWorld));
+  EXPECT_EQ(watchers_.find(kOtherWorld), &other_);
+  EXPECT_TRUE(watchers_.has_known(kItsWorld) && watchers_.has_known(kOtherWorld));
+  EXPECT_FALSE(watchers_.has_known(99));
+  watchers_.for_each([](Watcher& each) { each.on_agent_closing(Status(Code::kCancelled, "it closes"), kSaidAt); });
+  EXPECT_TRUE(watchers_.is_closed(kOtherWorld));
 }
 
 TEST_F(WatchersTest, CloseAllClosesEach) {

@@ -5,13 +5,19 @@
 
 #include <numeric>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "agent/inner.h"
+#include "base/inside.h"
 #include "base/try.h"
 #include "identity/world_token.h"
 #include "runtime/calls.h"
+#include "runtime/directory_store.h"
 #include "runtime/seed_client.h"
+#include "runtime/seed_server.h"
+#include "runtime/world_config.h"
 #include "runtime/world_core.h"
 
 HAWSER_NAMESPACE_BEGIN
@@ -38,6 +44,12 @@ Request ended_request(Status why) {
   operation->status = std::move(why);
   operation->final.store(true, std::memory_order_release);
   return {nullptr, std::move(operation)};
+}
+
+Result<CallAnswer> answer_of(Request request) {
+  HAWSER_TRY(request.wait(Duration::max()));
+  const std::span<const std::byte> bytes = request.bytes();
+  return CallAnswer(bytes.begin(), bytes.end());
 }
 
 // What each collective is, whether or not its caller waits at once.
@@ -174,6 +186,32 @@ void Request::cancel() {
   if (operation_ != nullptr && !done()) world_->cancel(*operation_);
 }
 
+// ---- Batches.
+
+bool Batch::done() const { return std::ranges::all_of(requests_, &Request::done); }
+
+Status Batch::wait(Duration timeout) {
+  const Instant begun = Clock::steady().now();
+  const bool has_end = timeout < Duration::max();
+  const auto left = [&] {
+    return has_end ? std::max(timeout - (Clock::steady().now() - begun), Duration::zero()) : Duration::max();
+  };
+  Status first;
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    const Status status = requests_[i].wait(left());
+    if (!requests_[i].done()) return status;  // In a forked child, too.
+    if (status.ok() || !first.ok()) continue;
+    first = Status(status.code(), "message " + std::to_string(i + 1) + " of " + std::to_string(requests_.size()) +
+                                      ": " + std::string(status.message()))
+                .because(status);
+  }
+  return first;
+}
+
+void Batch::cancel() {
+  for (Request& each : requests_) each.cancel();
+}
+
 // ---- Formation.
 
 Result<std::vector<World>> World::local(std::uint32_t size, const WorldOptions& options) {
@@ -188,6 +226,7 @@ Result<std::vector<World>> World::local(std::uint32_t size, const WorldOptions& 
   for (std::uint32_t rank = 0; rank < size; ++rank) {
     Result<std::shared_ptr<WorldCore>> core = WorldCore::open_agent(driven, rank, size);
     if (!core) return core.error();
+    (*core)->note_place("this process");
     cores.push_back(std::move(*core));
   }
   std::vector<std::vector<Peer>> peers(size);
@@ -219,10 +258,16 @@ Result<std::vector<World>> World::local(std::uint32_t size, const WorldOptions& 
   return worlds;
 }
 
-Result<World> World::open(WorldOptions options) {
+namespace {
+
+/// Of World::open: where the ranks find one another.
+Status check_place(const WorldOptions& options) {
   const bool has_store = options.store.set && options.store.get;
   if (has_store && !options.seed.empty()) {
     return Status(Code::kInvalid, "World::open: a store and a seed are given; the ranks find one another in one place");
+  }
+  if (options.serves_seed && options.seed.empty()) {
+    return Status(Code::kInvalid, "World::open: rank 0 is to serve the seed, and no address is given for it");
   }
   if (!options.token_file.empty() && options.seed.empty()) {
     return Status(Code::kInvalid, "World::open: a token is given, but no seed to which it is proven")
@@ -232,22 +277,99 @@ Result<World> World::open(WorldOptions options) {
     return Status(Code::kInvalid, "World::open: no directory, store or seed is given where the ranks find one another")
         .with_advice("set WorldOptions::agent.directory, store or seed");
   }
+  return {};
+}
+
+/// The ranks ask the seed by it. While it lives, rank 0 serves the seed, where the options say so.
+Result<std::unique_ptr<runtime::SeedServer>> take_seed(WorldOptions& options) {
+  std::unique_ptr<runtime::SeedServer> server;
+  if (options.seed.empty() || options.size <= 1) return server;
+  std::optional<identity::WorldToken> token;
+  if (!options.token_file.empty()) {
+    HAWSER_TRY_ASSIGN(token, identity::WorldToken::read(options.token_file));
+  }
+  if (options.serves_seed && options.rank == 0) {
+    HAWSER_TRY_ASSIGN(server, runtime::serve_at(options.seed, options.agent, token));
+  }
+  Result<std::shared_ptr<runtime::SeedClient>> client =
+      options.serves_seed
+          ? runtime::SeedClient::open_patiently(options.seed, options.agent, options.join_timeout, token)
+          : runtime::SeedClient::open(options.seed, options.agent, options.join_timeout, token);
+  if (!client) return client.error();
+  options.store = runtime::SeedClient::store_of(*client);
+  return server;
+}
+
+Status check_given(const Agent& agent, std::span<const Peer> ranks, const WorldOptions& options) {
+  const auto invalid = [](const std::string& text) { return Status(Code::kInvalid, "World::open: " + text); };
+  if (ranks.empty()) return invalid("no ranks are given");
+  if (options.size != 0 && options.size != ranks.size()) {
+    return invalid("the size is " + std::to_string(options.size) + ", and " + std::to_string(ranks.size()) +
+                   " ranks are given");
+  }
+  if (options.rank >= ranks.size()) {
+    return invalid("rank " + std::to_string(options.rank) + " is not one of the " + std::to_string(ranks.size()) +
+                   " that are given");
+  }
+  const bool has_place = options.store.get || !options.seed.empty() || !options.token_file.empty();
+  if (has_place) return invalid("ranks are given, and a place to find them, too");
+  std::set<const void*> seen;
+  for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) {
+    const Peer& peer = ranks[rank];
+    const bool is_own = rank == options.rank;
+    if (is_own && (!peer.valid() || (peer.is_self() && agent::inner::knows(agent, peer)))) continue;
+    const std::string which = "rank " + std::to_string(rank);
+    if (is_own) return invalid(which + " is this rank, and another peer is given for it");
+    if (!peer.valid()) return invalid(which + " has no peer");
+    if (!agent::inner::knows(agent, peer)) return invalid(which + " is a peer of another agent");
+    if (peer.is_self())
+      return invalid(which + " is this agent itself, and this rank is " + std::to_string(options.rank));
+    if (!seen.insert(core_of(peer).get()).second) return invalid(which + " is given twice");
+  }
+  return {};
+}
+
+Result<World> open_guest(Agent& agent, std::span<const Peer> given, WorldOptions options, std::string place) {
+  const Duration patience = options.join_timeout;
+  HAWSER_TRY_ASSIGN(std::shared_ptr<WorldCore> core, WorldCore::open_guest(agent, std::move(options)));
+  core->note_place(std::move(place));
+  HAWSER_TRY(core->find_and_join(patience, given));
+  return World(std::move(core));
+}
+
+}  // namespace
+
+Result<World> World::open(WorldOptions options) {
+  HAWSER_TRY(check_place(options));
   for (const char* const backend : {"tcp", "quic"}) {  // Ranks may be on other hosts.
     options.agent.backend_params[backend].try_emplace("listen", "auto");
   }
-  if (!options.seed.empty() && options.size > 1) {
-    std::optional<identity::WorldToken> token;
-    if (!options.token_file.empty()) {
-      HAWSER_TRY_ASSIGN(token, identity::WorldToken::read(options.token_file));
-    }
-    HAWSER_TRY_ASSIGN(const std::shared_ptr<runtime::SeedClient> client,
-                      runtime::SeedClient::open(options.seed, options.agent, options.join_timeout, token));
-    options.store = runtime::SeedClient::store_of(client);
-  }
+  const std::string place = runtime::place_of(options);
+  HAWSER_TRY_ASSIGN(const auto seed, take_seed(options));
   Result<std::shared_ptr<WorldCore>> core = WorldCore::open_agent(options, options.rank, options.size);
   if (!core) return core.error();
+  (*core)->note_place(place);
   HAWSER_TRY((*core)->find_and_join(options.join_timeout));
   return World(std::move(*core));
+}
+
+Result<World> World::open(Agent& agent, WorldOptions options) {
+  HAWSER_TRY(agent::inner::under_lane(agent, "World::open", [](Instant) {}));
+  std::shared_ptr<Directory> directory = std::move(options.agent.directory);
+  options.agent = agent::inner::options_of(agent);
+  if (directory != nullptr) options.agent.directory = std::move(directory);
+  HAWSER_TRY(check_place(options));
+  std::string place = runtime::place_of(options);
+  HAWSER_TRY_ASSIGN(const auto seed, take_seed(options));
+  if (!options.store.get && options.agent.directory) options.store = runtime::store_in(options.agent.directory, agent);
+  return open_guest(agent, {}, std::move(options), std::move(place));
+}
+
+Result<World> World::open(Agent& agent, std::span<const Peer> ranks, WorldOptions options) {
+  HAWSER_TRY(agent::inner::under_lane(agent, "World::open", [](Instant) {}));
+  HAWSER_TRY(check_given(agent, ranks, options));
+  options.size = static_cast<std::uint32_t>(ranks.size());
+  return open_guest(agent, ranks, std::move(options), "given peers");
 }
 
 std::uint32_t World::rank() const {
@@ -273,6 +395,14 @@ std::vector<std::pair<std::string, double>> World::costs() const {
     all.emplace_back(field.name, core_->seat()->costs().model.*field.value);
   }
   return all;
+}
+std::vector<ConfigValue> World::config() const {
+  if (!core_) return {};
+  return core_->config();
+}
+std::vector<MemoryUse> World::memory() const {
+  if (!core_) return {};
+  return core_->memory();
 }
 bool World::is_sparse() const {
   if (!core_) return {};
@@ -457,6 +587,22 @@ Result<Received> World::receive_parts(std::span<const std::span<std::byte>> part
   return request.received();
 }
 
+Batch World::ibatch(std::span<const OutgoingMessage> sends, std::span<const AwaitedMessage> receives,
+                    const MessageOptions& options) {
+  if (Status bad = usable("World::ibatch", core_.get()); !bad.ok()) {
+    std::vector<Request> ended;
+    for (std::size_t i = 0; i < sends.size() + receives.size(); ++i) ended.push_back(ended_request(bad));
+    return Batch(std::move(ended));
+  }
+  return Batch(core_->messages().batch(sends, receives, options));
+}
+
+Status World::batch(std::span<const OutgoingMessage> sends, std::span<const AwaitedMessage> receives,
+                    const MessageOptions& options) {
+  HAWSER_TRY(usable("World::batch", core_.get()));
+  return ibatch(sends, receives, options).wait(Duration::max());
+}
+
 Request World::ireceive_any_size(std::uint32_t from, std::optional<std::uint64_t> tag, const MessageOptions& options) {
   if (Status bad = usable("World::ireceive_any_size", core_.get()); !bad.ok()) return ended_request(std::move(bad));
   return core_->messages().receive(std::nullopt, from, tag, options);
@@ -486,6 +632,22 @@ Status World::register_handler(std::string_view name, CallHandler handler, const
   return core_->register_handler(name, std::move(handler), options);
 }
 
+Status World::register_handler(std::uint64_t number, CallHandler handler, const HandlerOptions& options) {
+  HAWSER_TRY(usable("World::register_handler", core_.get()));
+  return core_->register_handler(number, std::move(handler), options);
+}
+
+Request World::icall(std::uint32_t to, std::uint64_t number, std::span<const std::byte> arguments,
+                     const CallOptions& options) {
+  if (Status bad = usable("World::icall", core_.get()); !bad.ok()) return ended_request(std::move(bad));
+  return core_->call(to, number, arguments, options);
+}
+
+Result<CallAnswer> World::call(std::uint32_t to, std::uint64_t number, std::span<const std::byte> arguments,
+                               const CallOptions& options) {
+  return answer_of(icall(to, number, arguments, options));
+}
+
 Request World::icall(std::uint32_t to, std::string_view name, std::span<const std::byte> arguments,
                      const CallOptions& options) {
   if (Status bad = usable("World::icall", core_.get()); !bad.ok()) return ended_request(std::move(bad));
@@ -494,10 +656,7 @@ Request World::icall(std::uint32_t to, std::string_view name, std::span<const st
 
 Result<CallAnswer> World::call(std::uint32_t to, std::string_view name, std::span<const std::byte> arguments,
                                const CallOptions& options) {
-  Request request = icall(to, name, arguments, options);
-  HAWSER_TRY(request.wait(Duration::max()));
-  const std::span<const std::byte> bytes = request.bytes();
-  return CallAnswer(bytes.begin(), bytes.end());
+  return answer_of(icall(to, name, arguments, options));
 }
 
 // ---- Collectives.

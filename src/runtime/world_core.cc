@@ -16,6 +16,7 @@
 #include "runtime/graph.h"
 #include "runtime/rank_list.h"
 #include "runtime/relay_farewell.h"
+#include "runtime/world_config.h"
 
 namespace hawser::runtime {
 namespace {
@@ -29,8 +30,9 @@ constexpr Duration kLeastTimeout = std::chrono::milliseconds(1);
 
 }  // namespace
 
-Result<std::shared_ptr<WorldCore>> WorldCore::open_agent(const WorldOptions& options, std::uint32_t rank,
-                                                         std::uint32_t size, SeatHooks hooks) {
+Result<std::shared_ptr<WorldCore>> WorldCore::prepare(const WorldOptions& options, std::uint32_t rank,
+                                                      std::uint32_t size,
+                                                      const std::optional<schedule::CostModel>& told_costs) {
   const auto invalid = [](const std::string& text) { return Status(Code::kInvalid, "World: " + text); };
   if (size == 0) return invalid("a world has one rank at least");
   if (rank >= size) {
@@ -39,7 +41,7 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open_agent(const WorldOptions& opt
   if (options.name.empty() || options.name.size() > 200) return invalid("its name is not 1 to 200 bytes long");
   HAWSER_TRY(check_topology(options.topology, size));
   std::shared_ptr<WorldCore> core = make();
-  core->given_costs_ = hooks.told_costs;
+  core->given_costs_ = told_costs;
   if (!options.cost_model.empty()) {
     HAWSER_TRY_ASSIGN(const CostFile file, read_cost_file(options.cost_model));
     core->given_costs_ = file.model();
@@ -50,6 +52,13 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open_agent(const WorldOptions& opt
   const bool recovers = options.recovery == RecoveryPolicy::kAutomatic;
   if (!options.quorum) core->options_.quorum = recovers ? Quorum::kMajority : Quorum::kNone;
   core->succession_.set_policy(options.recovery);
+  core->buffers_ = std::make_shared<BufferSource>(options.pool);
+  return core;
+}
+
+Result<std::shared_ptr<WorldCore>> WorldCore::open_agent(const WorldOptions& options, std::uint32_t rank,
+                                                         std::uint32_t size, SeatHooks hooks) {
+  HAWSER_TRY_ASSIGN(const std::shared_ptr<WorldCore> core, prepare(options, rank, size, hooks.told_costs));
   AgentOptions agent_options = options.agent;
   agent_options.name = options.name + "." + std::to_string(rank);
   agent_options.driven = options.driven;
@@ -66,6 +75,38 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open_agent(const WorldOptions& opt
   core->open_requests();
   core->seat_->record({.world = options.name, .rank = rank, .size = size}, options.agent.log);
   return core;
+}
+
+Result<std::shared_ptr<WorldCore>> WorldCore::open_guest(Agent& agent, WorldOptions options) {
+  options.agent = agent::inner::options_of(agent);
+  HAWSER_TRY_ASSIGN(const std::shared_ptr<WorldCore> core, prepare(options, options.rank, options.size, std::nullopt));
+  if (options.topology.kind != Topology::Kind::kFull) {
+    return Status(Code::kUnsupported, "World::open: a world on an agent of the program's has the full topology")
+        .with_advice("open the world without an agent, or leave the topology out");
+  }
+  HAWSER_TRY_ASSIGN(core->seat_, RankSeat::join(agent, options.driven));
+  core->open_requests();
+  return core;
+}
+
+/// Under the lane.
+Status WorldCore::check_name() const {
+  if (!seat_->is_guest()) return {};
+  const bool is_ranks = seat_->agent.name() == options_.name + "." + std::to_string(rank());
+  if (!is_ranks && !seat_->mailbox->has_known(FormationWatch::key_of(options_.name))) return {};
+  return Status(Code::kInvalid, "World::open: agent '" + std::string(seat_->agent.name()) +
+                                    "' is, or was, in a world '" + options_.name + "', or has the name of one's rank")
+      .with_advice("give each world of an agent a name of its own, the same on all ranks");
+}
+
+/// An agent of a world's own is in that world only. One of a program's may be in several, each of another name.
+std::uint64_t WorldCore::own_nonce(std::span<const Peer> ranks) const {
+  const std::uint64_t nonce = nonce_of(ranks[0].incarnation());
+  if (!roster_.is_guest(0)) return nonce;
+  Digest digest;
+  digest.add(nonce);
+  for (const char each : options_.name) digest.add(static_cast<unsigned char>(each));
+  return digest.value();
 }
 
 void WorldCore::open_requests() {
@@ -102,7 +143,11 @@ Status WorldCore::connect(const std::vector<Peer>& ranks, Instant until) const {
 }
 
 Status WorldCore::enter(std::vector<Peer> ranks) {
-  const std::uint64_t nonce = nonce_of(ranks[0].incarnation());
+  std::vector<bool> guests;
+  for (const Peer& peer : ranks) guests.push_back(peer.name() != options_.name + "." + std::to_string(guests.size()));
+  roster_.set_guests(std::move(guests));
+  const std::uint64_t nonce = own_nonce(ranks);
+  family_ = nonce;
   std::vector<std::uint32_t> root_ranks(ranks.size());
   std::iota(root_ranks.begin(), root_ranks.end(), 0U);
   roster_.set_root_ranks(std::move(root_ranks));
@@ -136,7 +181,8 @@ void WorldCore::begin_under_lane(std::vector<Peer> ranks, std::uint64_t nonce, I
                   .requests = &requests_,
                   .roster = &roster_,
                   .seat = seat_.get(),
-                  .fates = &failures_.fates(),
+                  .failures = &failures_,
+                  .buffers = buffers_.get(),
                   .aborted = &succession_.aborted()});
   collectives_.open({.world = nonce_,
                      .name = options_.name,
@@ -179,15 +225,19 @@ void WorldCore::open_succession() {
                     .abort = [this](const Status& why, Instant now) { abort(why, now); }});
 }
 
-Status WorldCore::find_and_join(Duration timeout) {
+Status WorldCore::find_and_join(Duration timeout, std::span<const Peer> given) {
   const Instant until = agent::inner::now(seat_->agent) + timeout;
   std::optional<FormationWatch> watch;
+  Status taken;
   HAWSER_TRY(agent::inner::under_lane(seat_->agent, "World", [&](Instant) {
+    taken = check_name();
+    if (!taken.ok()) return;
     watch.emplace(*seat_->mailbox, options_.name, settings_of(options_), [this](const Status& why) {
       if (accord_ != nullptr) failures_.revoke(why, true, agent::inner::now(seat_->agent));
     });
   }));
-  Result<std::vector<Peer>> ranks = Formation(*seat_, options_, rank(), *watch).find_all(until);
+  HAWSER_TRY(taken);
+  Result<std::vector<Peer>> ranks = Formation(*seat_, options_, rank(), *watch).find_all(given, until);
   options_.store = {};
   Status status = ranks ? enter(std::move(*ranks)) : Status(ranks.error());
   if (status.ok()) status = all_entered(until - agent::inner::now(seat_->agent)).wait(Duration::max());
@@ -203,6 +253,9 @@ Status WorldCore::find_and_join(Duration timeout) {
     status = watch->status();
   }
   static_cast<void>(agent::inner::under_lane(seat_->agent, "World", [&](Instant) { watch.reset(); }));
+  if (status.ok() && seat_->is_guest()) {
+    seat_->record({.world = options_.name, .rank = rank(), .size = size()}, options_.agent.log);
+  }
   if (!status.ok() || misfit_.ok()) return status;
   static_cast<void>(shutdown(std::max(until - agent::inner::now(seat_->agent), kPatience)));  // All leave together.
   return misfit_;
@@ -329,18 +382,41 @@ bool WorldCore::leave(Duration patience, bool with_groups) {
   static_cast<void>(agent::inner::under_lane(seat_->agent, "World::close", [&](Instant now) {
     const RankFates& fates = failures_.fates();
     const bool went_wrong = fates.has_any_failed() || fates.is_revoked();
-    if (Recorder* const recorder = seat_->mailbox->recorder(); recorder != nullptr && with_groups && went_wrong) {
+    if (Recorder* const recorder = seat_->recorder(); recorder != nullptr && with_groups && went_wrong) {
       recorder->leave();
     }
-    if (with_groups) seat_->mailbox->close_all(now);
+    if (seat_->is_guest() && is_root_) end_family(now);
+    if (with_groups && !seat_->is_guest()) seat_->mailbox->close_all(now);
     on_close(now);
     seat_->mailbox->run_jobs(now);
   }));
   return calls_ == nullptr || calls_->wait_quiet(patience);
 }
 
-void WorldCore::on_close(Instant now) {
-  const Status status(Code::kCancelled, "world '" + options_.name + "' was closed");
+void WorldCore::say_gone(bool left, Instant now) {
+  if (left) return say_left(now);
+  if (has_said_left_ || std::exchange(has_said_closed_, true)) return;
+  for (const Peer& peer : ranks()) seat_->mailbox->tell(peer, failed_word(nonce_, rank(), true), now);
+}
+
+/// No session ends with it, so the other ranks are told: in each of its worlds.
+void WorldCore::end_family(Instant now) {
+  if (accord_ == nullptr) return;  // It never began.
+  const bool left = has_said_left_;
+  say_gone(left, now);
+  std::vector<Watcher*> all;
+  seat_->mailbox->for_family(family_, [&](Watcher& each) {
+    each.say_gone(left, now);
+    if (&each != this) each.on_close(now);
+  });
+  if (seat_->recorder() != nullptr) seat_->mailbox->stop_recording();
+}
+
+void WorldCore::on_agent_closing(const Status& why, Instant now) {
+  end(Status(Code::kCancelled, "world '" + options_.name + "' ended with its agent").because(why), now);
+}
+
+void WorldCore::end(const Status& status, Instant now) {
   failures_.close(status);
   collectives_.close(status, now);
   succession_.end(status);
@@ -368,9 +444,42 @@ Status WorldCore::close(Duration timeout) {
   const bool is_root = is_root_;
   const bool is_quiet = leave(timeout, is_root);
   const Duration left = std::max(until - agent::inner::now(seat_->agent), Duration::zero());
-  const Status closed = is_root ? seat_->agent.close(left) : Status();
+  const Status closed = is_root && !seat_->is_guest() ? seat_->agent.close(left) : Status();
   if (is_quiet) return closed;
   return Status(Code::kTimedOut, "World::close: a handler of world '" + options_.name + "' still runs");
+}
+
+// ---- What it has, and holds.
+
+std::vector<ConfigValue> WorldCore::config() const {
+  WorldOptions its = options_;
+  its.size = size();
+  its.rank = rank();
+  const WorldFacts facts = {.place = place_,
+                            .costs = to_string(seat_->costs()),
+                            .agent = std::string(seat_->agent.name()),
+                            .is_guest = seat_->is_guest()};
+  return config_of(its, facts);
+}
+
+void WorldCore::add_memory(WorldMemory& sum) {
+  sum.collectives += collectives_.book().held_bytes();
+  if (calls_ != nullptr) sum.calls += calls_->held_bytes();
+}
+
+std::vector<MemoryUse> WorldCore::memory() const {
+  WorldMemory sum;
+  static_cast<void>(requests_.in_lane("memory", [&](Instant) {
+    Mailbox& mailbox = *seat_->mailbox;
+    mailbox.for_family(family_, [&sum](Watcher& each) { each.add_memory(sum); });
+    sum.unreceived = mailbox.unreceived(family_);
+    if (seat_->relay != nullptr) sum.relays = seat_->relay->held_bytes();
+    if (mailbox.recorder() != nullptr) sum.flight_recorder = kFlightBytes;
+  }));
+  sum.boards = seat_->board_bytes();
+  sum.receives = buffers_->held();
+  if (buffers_->pool().valid()) sum.pool = buffers_->pool().statistics().bytes;
+  return sum.list();
 }
 
 // ---- Groups.
@@ -397,15 +506,20 @@ std::shared_ptr<WorldCore> WorldCore::offspring(std::span<const std::uint32_t> r
   made->options_ = options_;
   made->succession_.set_policy(succession_.policy());
   made->seat_ = seat_;
+  made->family_ = family_;
+  made->buffers_ = buffers_;
   made->open_requests();
   made->roster_.set_own(own);
   std::vector<std::uint32_t> root_ranks;
+  std::vector<bool> guests;
   for (const std::uint32_t rank : ranks) {
+    guests.push_back(roster_.is_guest(rank));
     peers.push_back(roster_.peer(rank));
     root_ranks.push_back(root_rank(rank));
     if (!host_ids_.empty()) made->host_ids_.push_back(host_ids_[rank]);
   }
   made->roster_.set_root_ranks(std::move(root_ranks));
+  made->roster_.set_guests(std::move(guests));
   made->collectives_.know_hosts(made->host_ids_);
   return made;
 }
@@ -459,16 +573,35 @@ bool WorldCore::has_direct_peer(std::uint32_t rank) const {
   return is_direct;
 }
 
-Status WorldCore::register_handler(std::string_view name, CallHandler handler, const HandlerOptions& options) {
+Status WorldCore::add_handler(const HandlerKey& key, CallHandler handler, const HandlerOptions& options) {
   Status status;
   HAWSER_TRY(agent::inner::under_lane(seat_->agent, "register_handler", [&](Instant) {
-    status = calls_->add_handler(name, std::move(handler), options);
+    status = calls_->add_handler(key, std::move(handler), options);
   }));
   return status;
 }
 
+Status WorldCore::register_handler(std::string_view name, CallHandler handler, const HandlerOptions& options) {
+  HAWSER_TRY(check_handler_name(name));
+  return add_handler(HandlerKey::of(name), std::move(handler), options);
+}
+
+Status WorldCore::register_handler(std::uint64_t number, CallHandler handler, const HandlerOptions& options) {
+  return add_handler(HandlerKey::of(number), std::move(handler), options);
+}
+
 Request WorldCore::call(std::uint32_t to, std::string_view name, std::span<const std::byte> arguments,
                         const CallOptions& options) {
+  return call_by(to, HandlerKey::of(name), arguments, options);
+}
+
+Request WorldCore::call(std::uint32_t to, std::uint64_t number, std::span<const std::byte> arguments,
+                        const CallOptions& options) {
+  return call_by(to, HandlerKey::of(number), arguments, options);
+}
+
+Request WorldCore::call_by(std::uint32_t to, const HandlerKey& key, std::span<const std::byte> arguments,
+                           const CallOptions& options) {
   auto made = std::make_shared<Calling>();
   if (Status bad = check_rank("call", options_.name, to, size()); !bad.ok()) return requests_.request(made, bad);
   if (arguments.size() > kOwnBufferMax) {
@@ -476,16 +609,18 @@ Request WorldCore::call(std::uint32_t to, std::string_view name, std::span<const
         made, Status(Code::kInvalid, "call: the arguments are " + std::to_string(arguments.size()) + " bytes long, " +
                                          std::to_string(kOwnBufferMax) + " are the most"));
   }
-  made->text = "handler '" + base::shown(name) + "' of rank " + std::to_string(to);
+  made->text = "handler " + key.shown() + " of rank " + std::to_string(to);
   const Duration timeout = options.timeout == Duration::zero()
                                ? Calls::patience(options_.timeout, agent::inner::now(seat_->agent))
                                : options.timeout;
-  return requests_.begin(made, "call",
-                         [this, made, to, number = handler_number(name), arguments, timeout](Instant now) {
-                           calls_->begin(made, roster_.peer(to), number, arguments, timeout, now);
-                           seat_->mailbox->run_jobs(now);
-                           return Need::kTurn;
-                         });
+  return requests_.begin(made, "call", [this, made, to, number = key.number, arguments, timeout](Instant now) {
+    if (const Status gone = failures_.why_gone(to); !gone.ok()) {
+      return requests_.end_unbegun(*made, gone);
+    }
+    calls_->begin(made, roster_.peer(to), number, arguments, timeout, now);
+    seat_->mailbox->run_jobs(now);
+    return Need::kTurn;
+  });
 }
 
 void WorldCore::revoke(const Status& why) {

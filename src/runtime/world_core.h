@@ -36,6 +36,8 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   /// An agent of that rank, driven, with its mailbox. It knows nobody yet.
   static Result<std::shared_ptr<WorldCore>> open_agent(const WorldOptions& options, std::uint32_t rank,
                                                        std::uint32_t size, SeatHooks hooks = {});
+  /// The same, on an agent of the program's.
+  static Result<std::shared_ptr<WorldCore>> open_guest(Agent& agent, WorldOptions options);
   WorldCore() = default;
   /// Where an inline handler of the rank drops the last handle, the world ends soon after, by another thread.
   static std::shared_ptr<WorldCore> make();
@@ -58,19 +60,27 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   Status connect(const std::vector<Peer>& ranks, Instant until) const;
   /// These are the world's ranks from now on.
   Status enter(std::vector<Peer> ranks);
-  /// Finds the others in the directory, and returns when all have entered.
-  Status find_and_join(Duration timeout);
+  /// Finds the others in the directory, and returns when all have entered. `given`: by rank, who they are; nobody is
+  /// looked up then.
+  Status find_and_join(Duration timeout, std::span<const Peer> given = {});
   /// Ends when all ranks have entered: each knows the host of every other then.
   Request all_entered(Duration timeout);
   /// Ranks were given settings that do not go together. All ranks have the same status, once they have entered.
   const Status& misfit() const { return misfit_; }
+
+  void note_place(std::string place) { place_ = std::move(place); }
+  std::vector<ConfigValue> config() const;
+  std::vector<MemoryUse> memory() const;
 
   // What ranks do together.
   const UserMessages& messages() const { return messages_; }
   CollectiveDesk& collectives() { return collectives_; }
   Succession& succession() { return succession_; }
   Status register_handler(std::string_view name, CallHandler handler, const HandlerOptions& options);
+  Status register_handler(std::uint64_t number, CallHandler handler, const HandlerOptions& options);
   Request call(std::uint32_t to, std::string_view name, std::span<const std::byte> arguments,
+               const CallOptions& options);
+  Request call(std::uint32_t to, std::uint64_t number, std::span<const std::byte> arguments,
                const CallOptions& options);
   /// The number of the last collective that this rank began.
   std::uint64_t last_number() const;
@@ -113,7 +123,13 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   Received received(const Receive& receive) const { return messages_.received(receive); }
 
   // Under the lane: what peers say.
-  void on_close(Instant now) override;
+  void on_close(Instant now) override {
+    end(Status(Code::kCancelled, "world '" + options_.name + "' was closed"), now);
+  }
+  void on_agent_closing(const Status& why, Instant now) override;
+  std::uint64_t family() const override { return family_; }
+  void say_gone(bool left, Instant now) override;
+  void add_memory(WorldMemory& sum) override;
   void on_down(const Peer& peer, const Status& cause) override { failures_.on_down(peer, cause); }
   void on_failed(const Peer& by, std::uint32_t rank, bool is_dead) override { failures_.on_failed(by, rank, is_dead); }
   void on_left(const Peer& peer) override { failures_.on_left(peer); }
@@ -150,11 +166,24 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
                                        std::vector<Peer>& peers) const;
   Result<std::shared_ptr<WorldCore>> child(std::span<const std::uint32_t> ranks, std::uint32_t own);
   std::shared_ptr<WorldCore> make_shrunk(std::vector<std::uint32_t> ranks, std::uint64_t last_good, Instant now);
+  /// What it was made with, once that has been found good.
+  static Result<std::shared_ptr<WorldCore>> prepare(const WorldOptions& options, std::uint32_t rank, std::uint32_t size,
+                                                    const std::optional<schedule::CostModel>& told_costs);
+  std::uint64_t own_nonce(std::span<const Peer> ranks) const;
+  Status check_name() const;
+  void end(const Status& status, Instant now);
+  /// The opened world of a guest ends.
+  void end_family(Instant now);
   bool leave(Duration patience, bool with_groups);
   void say_left(Instant now);
   void abort(const Status& why, Instant now);
 
+  Status add_handler(const HandlerKey& key, CallHandler handler, const HandlerOptions& options);
+  Request call_by(std::uint32_t to, const HandlerKey& key, std::span<const std::byte> arguments,
+                  const CallOptions& options);
+
   WorldOptions options_;
+  std::string place_;  ///< For World::config.
   std::shared_ptr<RankSeat> seat_;
   std::atomic<bool> is_root_{false};  ///< The agent closes with it.
   Roster roster_;
@@ -164,10 +193,12 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   Status misfit_;
   std::vector<std::uint64_t> host_ids_;  ///< By rank, as all have told when they entered.
   std::uint64_t nonce_ = 0;
+  std::uint64_t family_ = 0;              ///< The nonce of the world that was opened.
   std::uint64_t id_ = 0;                  ///< Of a group its nonce. Shrinking keeps it.
   std::uint64_t epoch_ = 0;               ///< How often it was shrunk.
   std::vector<std::uint32_t> old_ranks_;  ///< By rank: in the world that was shrunk to this one. Empty: none was.
   std::uint64_t last_good_before_ = 0;    ///< There: the last collective that was good on all of these ranks.
+  std::shared_ptr<const BufferSource> buffers_;
   UserMessages messages_;
 
   // ---- Under the lane.
@@ -178,6 +209,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   Succession succession_;
   Lineage lineage_;
   bool has_said_left_ = false;
+  bool has_said_closed_ = false;
 };
 
 }  // namespace hawser::runtime

@@ -233,6 +233,33 @@ def first_world(code):
 
 
 @block("worlds", 1)
+def on_own_agents(code, tmp_path):
+    ranks = {}
+
+    def open_one(rank):
+        ranks[rank] = run(code.replace("/shared/cards", str(tmp_path / "cards")), {"rank": rank})
+    threads = [threading.Thread(target=open_one, args=(rank,)) for rank in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert [ranks[rank][world].size for rank in range(2) for world in ("world", "pairs")] == [2] * 4
+    for names in ranks.values():
+        names["pairs"].close(), names["world"].close(), names["agent"].close()
+
+
+@block("worlds", 2)
+def batches(code):
+    names = in_world(code, 2, x=numpy.ones(3), y=numpy.zeros(3))
+    assert all(each["y"].sum() == 3 and each["told"][1].data == b"more" for each in names)
+
+
+@block("worlds", 3)
+def pools(code):
+    assert by_launcher("import hawser\n" + code + "\nprint(world.config()[10].value)", 2).count("256 of 64KiB") == 2
+
+
+@block("worlds", 4)
 def classes(code):
     checkpoint = [numpy.ones(size, numpy.uint8) for size in (10, 3_000_000, 50_000)]
     rest = """
@@ -246,7 +273,7 @@ else:
     assert in_world(code + rest, 2, checkpoint=checkpoint, numpy=numpy)[1]["word"] == b"stop"
 
 
-@block("worlds", 2)
+@block("worlds", 5)
 def cost_model(code, tmp_path):
     """The file of docs/collectives.md, as it stands there."""
     blocks = re.findall(r"```toml\n(.*?)```", (SOURCE / "docs" / "collectives.md").read_text(encoding="utf-8"), re.DOTALL)
@@ -255,13 +282,13 @@ def cost_model(code, tmp_path):
     assert told.count("told by rank 0: message_ns = 1441, byte_ns = 0.1056, ") == 2, told
 
 
-@block("worlds", 3)
+@block("worlds", 6)
 def sparse(code):
     told = by_launcher("import hawser\n" + code + "\nprint(world.is_sparse, len(worlds))", 4)
     assert told.count("True 4") == 4, told
 
 
-@block("worlds", 4)
+@block("worlds", 7)
 def training_goes_on(code):
     """Rank 2 closes the world; the others go on without it until their step says that it is enough."""
     class Enough(Exception):
@@ -279,7 +306,7 @@ def training_goes_on(code):
     assert len(restored) == 2
 
 
-@block("worlds", 5)
+@block("worlds", 8)
 def recovers(code):
     worlds = hawser.World.local(3, recovery="automatic")
     body = "".join(f"    {line}\n" for line in code.splitlines()) + "        return event\n"
@@ -294,14 +321,14 @@ def recovers(code):
         event.world.close()
 
 
-@block("worlds", 6)
+@block("worlds", 9)
 def calls(code):
     register, call = code.splitlines()
     script = f"if world.rank == 1:\n    {register}\nworld.barrier()\nsum = {call}\nworld.barrier()\n"
     assert [names["sum"] for names in in_world(script, 2, x=2, y=3)] == [5, 5]
 
 
-@block("worlds", 7)
+@block("worlds", 10)
 def torch_runs_on_it(code):
     pytest.importorskip("torch", reason="torch is not installed: torch_backend_test.py runs it where it is")
     by_launcher("import torch\n" + code + "\ntorch.distributed.destroy_process_group()", 2)

@@ -129,12 +129,20 @@ bool MessageDesk::pump_unsent(Session& session, std::size_t* work) {
 Status MessageDesk::open_channel(std::uint32_t channel, std::uint32_t credit, Priority priority) {
   const Result<bool> is_new = uses_.channels.open(channel, {.credit = credit, .priority = priority});
   if (!is_new || !*is_new) return is_new.error();
+  give(channel, {.credit = credit, .priority = priority});
+  return {};
+}
+
+void MessageDesk::give(std::uint32_t channel, const ChannelBook::Opened& how) {
   for (Session* const session : uses_.sessions.all()) {
     if (session->machine.state() == proto::SessionState::kDown) continue;
-    ChannelBook::give(*session, channel, {.credit = credit, .priority = priority});
+    ChannelBook::give(*session, channel, how);
     uses_.sessions.enlist(*session);
   }
-  return {};
+}
+
+void MessageDesk::give_channels(std::span<const OwnChannel> channels) {
+  for (const OwnChannel& each : channels) give(each.id, {.credit = each.window, .priority = each.priority});
 }
 
 void MessageDesk::release(Session& session, std::uint32_t channel, std::uint32_t messages, std::uint64_t bytes) {
@@ -175,11 +183,12 @@ Status MessageDesk::on_credit(Session& session, const wire::Credit& credit) {
   bool is_more = false;
   if (credit.channel == wire::kNotifyChannel) {
     is_more = peer.notify_out.on_credit(credit.limits);
-  } else if (uses_.services.of(credit.channel) != nullptr) {
+  } else if (credit.channel < wire::kUserChannelMin) {
+    // Kept for a service that comes later, too: the peer tells it once.
     HAWSER_TRY_ASSIGN(const bool taken, peer.channels.on_credit(credit));
     if (taken) uses_.sessions.enlist(session);
     return {};
-  } else if (credit.channel >= wire::kUserChannelMin) {
+  } else {
     HAWSER_TRY_ASSIGN(is_more, peer.channels.on_credit(credit));  // A hostile peer must not make us keep any number.
   }
   if (!is_more) return {};

@@ -61,6 +61,8 @@ class MessageDesk {
   // In. An error is the peer's.
   Status on_send(Session& session, const wire::Send& message, Instant now);
   Status on_credit(Session& session, const wire::Credit& credit);
+  /// Channels of a service that has come: what peers may send on them.
+  void give_channels(std::span<const OwnChannel> channels);
 
   /// These answer false when there is no room now: the session is looked at again after a pause, or when something
   /// moved.
@@ -71,6 +73,8 @@ class MessageDesk {
 
  private:
   bool push_left_over(Session& session, const LeftOver& left);
+  /// Peers may send on a channel from now on.
+  void give(std::uint32_t channel, const ChannelBook::Opened& how);
 
   const Uses uses_;
 };

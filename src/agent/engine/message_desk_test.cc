@@ -63,6 +63,21 @@ TEST_F(MessageDeskTest, CreditForMoreChannelsThanAnyMayOpenIsThePeersError) {
       Code::kCorrupt);
 }
 
+TEST_F(MessageDeskTest, CreditForAServiceThatComesLaterIsKept) {
+  constexpr std::uint32_t kItsChannel = kFirstUserChannel - 1;
+  ASSERT_EQ(rig_.engine.services().of(kItsChannel), nullptr);
+  EXPECT_TRUE(desk_.on_credit(session(), {.channel = kItsChannel, .limits = channel_window(3)}).ok());
+  EXPECT_TRUE(peer_->channels.is_open(kItsChannel));
+  EXPECT_EQ(peer_->news.load(), 0u) << "it is nothing for users";
+}
+
+TEST_F(MessageDeskTest, PeersInSessionLearnOfTheChannelsOfAServiceThatComes) {
+  const OwnChannel its[] = {{.id = kFirstUserChannel - 1, .window = 4, .priority = Priority::kBulk}};
+  desk_.give_channels(its);
+  rig_.turn();
+  EXPECT_EQ(path_.kinds_sent(), std::vector{wire::SessionKind::kCredit});
+}
+
 TEST_F(MessageDeskTest, WhatComesGoesToTheInboxWithinTheCreditThatWasGiven) {
   ASSERT_TRUE(desk_.open_channel(kFirstUserChannel, 2).ok());
   rig_.turn();

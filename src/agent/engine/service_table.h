@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "agent/describe.h"
 #include "agent/engine/channel_book.h"
@@ -22,17 +21,22 @@ class ServiceTable {
  public:
   explicit ServiceTable(ChannelBook& channels) : channels_(channels) {}
 
-  /// Before the first session. At most kServicesMax, each channel of one only.
+  /// At most kServicesMax, each channel of one only. Sessions that are there already do not have its channels yet: see
+  /// Engine::add_service.
   void add(Service& service);
   /// Null: the channel is none of a service.
   Service* of(std::uint32_t channel) const { return channel < by_channel_.size() ? by_channel_[channel] : nullptr; }
-  std::span<Service* const> all() const { return all_; }
+  std::span<Service* const> all() const { return std::span(places_).first(count_); }
+  /// All places, for sessions, which outlive the coming of a service: null where there is none yet.
+  std::span<Service* const> places() const { return places_; }
 
   /// False when one found no room: to be tried again after a pause. What lacks credit waits for the peer's word.
   bool pump(Session& session, std::size_t* work) const;
   void on_control(Session& session) const;
   /// The session is over.
   void end(Session& session, const Status& status) const;
+  /// See Service::on_closing.
+  void close(const Status& why, Instant now) const;
 
   /// Not after the earliest deadline of a service; exact after `expire`.
   Instant next_deadline() const { return earliest_; }
@@ -47,7 +51,8 @@ class ServiceTable {
 
  private:
   ChannelBook& channels_;
-  std::vector<Service*> all_;
+  std::array<Service*, kServicesMax> places_{};
+  std::size_t count_ = 0;
   std::array<Service*, wire::kUserChannelMin> by_channel_{};
   Instant earliest_ = Instant::max();
 };

@@ -18,6 +18,7 @@ class HandService final : public Service {
     return has_room;
   }
   void end(Session&, const Status& status) override { ended = status; }
+  void on_closing(const Status& why, Instant) override { closing = why; }
   bool awaits(const Session&) const override { return false; }
   std::size_t left(const Session&) const override { return 0; }
   std::string_view name() const override { return "by hand"; }
@@ -36,7 +37,7 @@ class HandService final : public Service {
   Instant later = Instant::max();
   bool has_room = true;
   int controls = 0;
-  Status ended;
+  Status ended, closing;
   Instant deadline = Instant::max();
 
  private:
@@ -94,6 +95,19 @@ TEST_F(ServiceTableTest, AllHearOfTheSessionsEndAndOfItsPath) {
     EXPECT_EQ(each->controls, 1);
     EXPECT_EQ(each->ended.code(), Code::kDisconnected);
   }
+}
+
+TEST_F(ServiceTableTest, OneMayComeLater) {
+  const std::span<Service* const> places = table_.places();
+  EXPECT_EQ(places[2], nullptr);
+  HandService three(3);
+  table_.add(three);
+  EXPECT_EQ(places[2], &three) << "sessions that are there see it";
+  EXPECT_EQ(table_.all().size(), 3u);
+  EXPECT_EQ(table_.of(3), &three);
+  table_.close(Status(Code::kCancelled, "the agent closes"), Instant());
+  EXPECT_EQ(one_.closing.code(), Code::kCancelled);
+  EXPECT_EQ(three.closing.code(), Code::kCancelled);
 }
 
 TEST_F(ServiceTableTest, TheLaneSleepsOnceAllServicesMay) {

@@ -90,6 +90,7 @@ Result<WorldOptions> world_options(const char* call, const hawser_world_options&
   if (given.join_timeout_ns < 0 || given.timeout_ns < 0) return invalid(call, "a timeout is negative");
   HAWSER_TRY_ASSIGN(LoadedConfig config, configuration(call, given));
   WorldOptions options;
+  for (const ConfigValue& each : config.values) options.origins[each.name] = each.origin;
   options.cost_model = given.cost_model != nullptr ? std::string(given.cost_model) : std::move(config.cost_model);
   options.agent = std::move(config.options);
   options.driven = (given.flags & HAWSER_WORLD_UNDRIVEN) == 0;
@@ -108,6 +109,10 @@ Result<WorldOptions> world_options(const char* call, const hawser_world_options&
   if (given.token_file != nullptr) options.token_file = given.token_file;
   if (given.topology != nullptr) {
     HAWSER_TRY_ASSIGN(options.topology, parse_topology(given.topology));
+  }
+  if (given.pool.id != 0) {
+    HAWSER_TRY_ASSIGN(const auto pool, find<PoolObject>(call, given.pool));
+    options.pool = pool->pool;
   }
   options.size = given.ranks;
   options.rank = given.rank;
@@ -138,6 +143,7 @@ Status ask_launcher(const char* call, const hawser_world_options& given, WorldOp
   HAWSER_TRY_ASSIGN(const LaunchedRank launched, launched_rank(ConfigSources::from_process()));
   options.size = launched.size;
   options.rank = launched.rank;
+  for (const char* const its : {"world.rank", "world.size"}) options.origins[its] = launched.launcher;
   if (given.name == nullptr && !launched.run.empty()) options.name = "world." + launched.run;
   return {};
 }
@@ -150,6 +156,9 @@ Status make_local(const char* call, std::uint32_t ranks, const hawser_world_opti
   HAWSER_TRY(not_null(call, out, "out"));
   HAWSER_TRY_ASSIGN(const hawser_world_options given, options_of(call, "hawser_world_options", options, kLeastOptions));
   if (given.ranks != 0 || given.rank != 0) return invalid(call, "the options' ranks and rank are for processes");
+  if (given.agent.id != 0 || given.peer_count != 0) {
+    return invalid(call, "the options' agent and peers are for hawser_world_open");
+  }
   HAWSER_TRY_ASSIGN(const WorldOptions with, world_options(call, given));
   HAWSER_TRY_ASSIGN(std::vector<World> all, World::local(ranks, with));
   std::vector<hawser_world> made;
@@ -165,13 +174,38 @@ Status make_local(const char* call, std::uint32_t ranks, const hawser_world_opti
   return {};
 }
 
+Status open_of_peers(const char* call, const hawser_world_options& given, WorldOptions with, hawser_world* out) {
+  HAWSER_TRY(not_null(call, given.peers, "peers"));
+  HAWSER_TRY_ASSIGN(const auto agent, find<AgentObject>(call, given.agent));
+  std::vector<Peer> ranks;
+  for (std::size_t i = 0; i < given.peer_count; ++i) {
+    Peer peer;
+    if (given.peers[i].id != 0) {
+      HAWSER_TRY_ASSIGN(const auto its, find<PeerObject>(call, given.peers[i]));
+      peer = its->peer;
+    }
+    ranks.push_back(std::move(peer));
+  }
+  HAWSER_TRY_ASSIGN(World made, World::open(agent->agent, ranks, std::move(with)));
+  return give_world(call, std::move(made), out);
+}
+
 Status open_one(const char* call, const hawser_world_options* options, hawser_world* out) {
   HAWSER_TRY(not_null(call, out, "out"));
   HAWSER_TRY_ASSIGN(const hawser_world_options given, options_of(call, "hawser_world_options", options, kLeastOptions));
   HAWSER_TRY_ASSIGN(WorldOptions with, world_options(call, given));
+  if (given.agent.id == 0 && (given.peer_count != 0 || given.peers != nullptr)) {
+    return invalid(call, "peers are given, and no agent that knows them");
+  }
+  if (given.peer_count != 0) return open_of_peers(call, given, std::move(with), out);
   HAWSER_TRY(ask_launcher(call, given, with));
   HAWSER_TRY(ask_environment(given, with));
-  HAWSER_TRY_ASSIGN(World made, World::open(std::move(with)));
+  if (given.agent.id == 0) {
+    HAWSER_TRY_ASSIGN(World made, World::open(std::move(with)));
+    return give_world(call, std::move(made), out);
+  }
+  HAWSER_TRY_ASSIGN(const auto agent, find<AgentObject>(call, given.agent));
+  HAWSER_TRY_ASSIGN(World made, World::open(agent->agent, std::move(with)));
   return give_world(call, std::move(made), out);
 }
 
@@ -263,6 +297,34 @@ int hawser_world_cost_model(hawser_world world, hawser_buffer* text) {
   return run(__func__, [&](const char* call) -> Status {
     HAWSER_TRY_ASSIGN(const auto its, find<WorldObject>(call, world));
     return give(call, text, its->world.cost_model());
+  });
+}
+
+int hawser_world_config(hawser_world world, hawser_buffer* text) {
+  return run(__func__, [&](const char* call) -> Status {
+    HAWSER_TRY_ASSIGN(const auto its, find<WorldObject>(call, world));
+    std::string lines;
+    for (const ConfigValue& each : its->world.config()) {
+      lines.append(each.name).append("\t").append(each.value).append("\t").append(each.origin).append("\n");
+    }
+    return give(call, text, lines);
+  });
+}
+
+int hawser_world_memory(hawser_world world, const char* kind, uint64_t* bytes) {
+  return run(__func__, [&](const char* call) -> Status {
+    HAWSER_TRY(not_null(call, bytes, "bytes"));
+    HAWSER_TRY_ASSIGN(const auto its, find<WorldObject>(call, world));
+    std::uint64_t sum = 0;
+    bool is_known = kind == nullptr;
+    for (const MemoryUse& each : its->world.memory()) {
+      if (kind != nullptr && each.kind != kind) continue;
+      is_known = true;
+      sum += each.bytes;
+    }
+    if (!is_known) return Status(Code::kNotFound, std::string(call) + ": there is no memory of the kind " + kind);
+    *bytes = sum;
+    return {};
   });
 }
 

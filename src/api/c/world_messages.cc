@@ -3,6 +3,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "api/c/world_objects.h"
@@ -67,13 +68,25 @@ Result<Request> receivev(const char* call, hawser_world world, const hawser_part
   return its->world.ireceive_parts(all, source, tag_of(tag), with);
 }
 
-Result<Request> begin_call(const char* call, hawser_world world, std::uint32_t dest, const char* name,
-                           const void* arguments, std::size_t size, const hawser_operation_options* options) {
-  HAWSER_TRY(not_null(call, name, "name"));
+/// `key` is a name or a number.
+template <typename Key>
+Result<Request> begin_call(const char* call, hawser_world world, std::uint32_t dest, Key key, const void* arguments,
+                           std::size_t size, const hawser_operation_options* options) {
+  if constexpr (std::is_pointer_v<Key>) HAWSER_TRY(not_null(call, key, "name"));
   HAWSER_TRY(not_null(call, arguments, size, "arguments"));
   HAWSER_TRY_ASSIGN(const hawser_operation_options given, operation_options(call, options));
   HAWSER_TRY_ASSIGN(const auto its, find<WorldObject>(call, world));
-  return its->world.icall(dest, name, bytes_of(arguments, size), {.timeout = Duration(given.timeout_ns)});
+  return its->world.icall(dest, key, bytes_of(arguments, size), {.timeout = Duration(given.timeout_ns)});
+}
+
+template <typename Key>
+Status wait_for_call(const char* call, hawser_world world, std::uint32_t dest, Key key, const void* arguments,
+                     std::size_t size, const hawser_operation_options* options, hawser_buffer* answer) {
+  HAWSER_TRY(not_null(call, answer, "answer"));
+  HAWSER_TRY_ASSIGN(Request begun, begin_call(call, world, dest, key, arguments, size, options));
+  HAWSER_TRY(begun.wait(Duration::max()));
+  const std::span<const std::byte> bytes = begun.bytes();
+  return give(call, answer, std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
 }
 
 /// Runs the caller's function for one call, with a handle for its answer that is good meanwhile.
@@ -99,6 +112,18 @@ Result<CallAnswer> ask_handler(hawser_handler handler, void* context, const Inco
   }
   (void)handles().release<AnswerObject>(kCall, handle.id);
   return result;
+}
+
+template <typename Key>
+Status add_handler(const char* call, hawser_world world, Key key, hawser_handler handler, void* context,
+                   std::uint32_t flags) {
+  if (handler == nullptr) return invalid(call, "handler is null");
+  constexpr std::uint32_t kFlags = HAWSER_HANDLER_INLINE;
+  if ((flags & ~kFlags) != 0) return invalid(call, "flags " + std::to_string(flags) + " has unknown bits");
+  HAWSER_TRY_ASSIGN(const auto its, find<WorldObject>(call, world));
+  return its->world.register_handler(
+      key, [handler, context](const IncomingCall& incoming) { return ask_handler(handler, context, incoming); },
+      {.runs_inline = (flags & HAWSER_HANDLER_INLINE) != 0});
 }
 
 }  // namespace
@@ -184,13 +209,14 @@ int hawser_world_probe(hawser_world world, uint32_t source, const uint64_t* tag,
 int hawser_world_register(hawser_world world, const char* name, hawser_handler handler, void* context, uint32_t flags) {
   return run(__func__, [&](const char* call) -> Status {
     HAWSER_TRY(not_null(call, name, "name"));
-    if (handler == nullptr) return invalid(call, "handler is null");
-    constexpr std::uint32_t kFlags = HAWSER_HANDLER_INLINE;
-    if ((flags & ~kFlags) != 0) return invalid(call, "flags " + std::to_string(flags) + " has unknown bits");
-    HAWSER_TRY_ASSIGN(const auto its, find<WorldObject>(call, world));
-    return its->world.register_handler(
-        name, [handler, context](const IncomingCall& incoming) { return ask_handler(handler, context, incoming); },
-        {.runs_inline = (flags & HAWSER_HANDLER_INLINE) != 0});
+    return add_handler(call, world, name, handler, context, flags);
+  });
+}
+
+int hawser_world_register_number(hawser_world world, uint64_t number, hawser_handler handler, void* context,
+                                 uint32_t flags) {
+  return run(__func__, [&](const char* call) -> Status {
+    return add_handler(call, world, std::uint64_t{number}, handler, context, flags);
   });
 }
 
@@ -220,11 +246,22 @@ int hawser_answer_fail(hawser_answer answer, int code, const char* text) {
 int hawser_world_call(hawser_world world, uint32_t dest, const char* name, const void* arguments, size_t size,
                       const hawser_operation_options* options, hawser_buffer* answer) {
   return run(__func__, [&](const char* call) -> Status {
-    HAWSER_TRY(not_null(call, answer, "answer"));
-    HAWSER_TRY_ASSIGN(Request begun, begin_call(call, world, dest, name, arguments, size, options));
-    HAWSER_TRY(begun.wait(Duration::max()));
-    const std::span<const std::byte> bytes = begun.bytes();
-    return give(call, answer, std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+    return wait_for_call(call, world, dest, name, arguments, size, options, answer);
+  });
+}
+
+int hawser_world_call_number(hawser_world world, uint32_t dest, uint64_t number, const void* arguments, size_t size,
+                             const hawser_operation_options* options, hawser_buffer* answer) {
+  return run(__func__, [&](const char* call) -> Status {
+    return wait_for_call(call, world, dest, std::uint64_t{number}, arguments, size, options, answer);
+  });
+}
+
+int hawser_world_icall_number(hawser_world world, uint32_t dest, uint64_t number, const void* arguments, size_t size,
+                              const hawser_operation_options* options, hawser_request* request) {
+  return run(__func__, [&](const char* call) -> Status {
+    HAWSER_TRY(not_null(call, request, "request"));
+    return hand_out(call, begin_call(call, world, dest, std::uint64_t{number}, arguments, size, options), request);
   });
 }
 

@@ -54,6 +54,14 @@ struct CompressorObject final : OwnObject {
   Compressor compressor;
 };
 
+struct PoolObject final : OwnObject {
+  static constexpr std::uint8_t kKind = 18;
+  static constexpr std::string_view kName = "pool";
+  explicit PoolObject(BufferPool its) : pool(std::move(its)) {}
+
+  BufferPool pool;
+};
+
 /// The one that an option names; none for the handle 0.
 Result<Compressor> compressor_of(const char* call, const hawser_operation_options& options);
 Result<hawser_operation_options> operation_options(const char* call, const hawser_operation_options* options);

@@ -20,6 +20,7 @@ HAWSER_PYTHON_MODULE(_hawser, "hawser", module) {
   bind_agents(module);
   bind_rdma(module);
   bind_compressors(module);
+  bind_pools(module);
   bind_worlds(module);
   // A thread that is left behind at the end may still hold objects, which is no fault.
   nb::set_leak_warnings(false);

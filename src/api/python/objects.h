@@ -297,6 +297,7 @@ void bind_peers(nb::module_& module);
 void bind_rdma(nb::module_& module);
 void bind_transfers(nb::module_& module);
 void bind_compressors(nb::module_& module);
+void bind_pools(nb::module_& module);
 void bind_worlds(nb::module_& module);
 
 }  // namespace hawser::api::python

@@ -532,6 +532,7 @@ WorldOptions world_options(const std::string& name, nb::handle directory, nb::ha
   const LoadedConfig config = take(outside([&] { return load_config(sources); }));
   WorldOptions options;
   options.name = name;
+  for (const ConfigValue& each : config.values) options.origins[each.name] = each.origin;
   options.agent = config.options;
   options.cost_model = config.cost_model;
   if (shared != nullptr) options.agent.directory = shared->directory;
@@ -554,10 +555,17 @@ std::optional<Quorum> quorum_of(const std::optional<std::string>& given) {
   raise_invalid("World: quorum '" + name + "' is none of none and majority");
 }
 
+BufferPool pool_of(nb::handle given, const char* call) {
+  if (given.is_none()) return {};
+  if (nb::isinstance<BufferPool>(given)) return nb::cast<BufferPool>(given);
+  raise_invalid(std::string(call) + ": pool is no hawser.BufferPool");
+}
+
 nb::list local(Whole<std::uint32_t, "World.local: size"> size, const std::string& name, nb::handle backends,
                nb::handle timeout, const std::string& topology, const std::optional<std::string>& quorum,
-               const std::string& recovery, const std::optional<std::string>& cost_model) {
+               const std::string& recovery, const std::optional<std::string>& cost_model, nb::handle pool) {
   WorldOptions options = world_options(name, nb::none(), backends, timeout);
+  options.pool = pool_of(pool, "World.local");
   options.topology = take(parse_topology(topology));
   options.quorum = quorum_of(quorum);
   options.recovery = policy_of(recovery);
@@ -604,13 +612,73 @@ WorldStore store_of(nb::handle store) {
   return made;
 }
 
+/// An agent of the program's, and the peers behind the ranks.
+struct Guest {
+  AgentRef agent;
+  std::vector<Peer> ranks;
+};
+
+Guest guest_of(nb::handle agent, nb::handle peers) {
+  const AgentHandle* its = nullptr;
+  if (agent.is_none() || !nb::try_cast(agent, its)) {
+    raise_invalid(agent.is_none() ? "World.open: peers are given, and no agent that knows them"
+                                  : "World.open: agent is no hawser.Agent");
+  }
+  Guest guest{.agent = its->state, .ranks = {}};
+  (void)agent_of(guest.agent);  // Of this process.
+  for (const nb::handle each : nb::iter(peers)) {
+    const PeerHandle* peer = nullptr;
+    if (!each.is_none() && !nb::try_cast(each, peer)) {
+      raise_invalid("World.open: an element of peers is no hawser.Peer", "at this rank's place there may be None");
+    }
+    guest.ranks.push_back(peer == nullptr ? Peer() : peer->peer);
+  }
+  return guest;
+}
+
+/// Under torchrun, where nothing says where the ranks meet: torchrun's own store, or, without torch, a seed of rank 0.
+/// `make` gives the store, or None.
+void meet_by_torchrun(WorldOptions& options, nb::handle make) {
+  const nb::object store = make.is_none() ? nb::object(nb::none()) : make();
+  if (!store.is_none()) {
+    options.store = store_of(store);
+    return;
+  }
+  const ConfigSources sources = ConfigSources::from_process();
+  options.seed = launched_meeting(sources);
+  options.serves_seed = !options.seed.empty();
+  const auto token = sources.environment.find("HAWSER_TOKEN_FILE");
+  const bool has_token = token != sources.environment.end() && options.token_file.empty();
+  if (options.serves_seed && has_token) options.token_file = token->second;
+}
+
 WorldHandle open_world(MaybeWhole<std::uint32_t, "World.open: size"> size,
                        MaybeWhole<std::uint32_t, "World.open: rank"> rank, nb::handle directory,
                        const std::optional<std::string>& name, nb::handle backends, bool driven, nb::handle timeout,
                        nb::handle store, const std::optional<std::string>& seed,
                        const std::optional<std::string>& token_file, const std::optional<std::string>& topology,
                        const std::optional<std::string>& quorum, const std::string& recovery,
-                       const std::optional<std::string>& cost_model) {
+                       const std::optional<std::string>& cost_model, nb::handle agent, nb::handle peers,
+                       nb::handle pool, nb::handle torch_store) {
+  if (!peers.is_none()) {
+    const Guest guest = guest_of(agent, peers);
+    const bool has_others = !store.is_none() || seed || !directory.is_none() || token_file;
+    if (has_others) raise_invalid("World.open: peers are given, and a place to find them, too");
+    if (!rank) raise_invalid("World.open: with peers, rank says which of them this one is");
+    WorldOptions options;
+    options.name = name.value_or("world");
+    options.driven = driven;
+    options.join_timeout = duration_of(timeout, "timeout", options.join_timeout);
+    options.topology = topology ? take(parse_topology(*topology)) : Topology();
+    options.quorum = quorum_of(quorum);
+    options.recovery = policy_of(recovery);
+    if (cost_model) options.cost_model = *cost_model;
+    options.pool = pool_of(pool, "World.open");
+    options.size = size ? *size : 0;
+    options.rank = *rank;
+    World made = take(outside([&] { return World::open(guest.agent->agent, guest.ranks, std::move(options)); }));
+    return {std::make_shared<WorldState>(std::move(made), driven)};
+  }
   if (size.has_value() != rank.has_value()) raise_invalid("World.open: size and rank are given together, or neither");
   const Result<LaunchedRank> launched = launched_rank(ConfigSources::from_process());
   if (!size) check(launched.error());
@@ -632,6 +700,18 @@ WorldHandle open_world(MaybeWhole<std::uint32_t, "World.open: size"> size,
   if (cost_model) options.cost_model = *cost_model;
   options.size = size ? *size : launched->size;
   options.rank = rank ? *rank : launched->rank;
+  options.pool = pool_of(pool, "World.open");
+  const AgentRef guests = agent.is_none() ? nullptr : guest_of(agent, nb::list()).agent;
+  if (!size) {
+    for (const char* const its : {"world.rank", "world.size"}) options.origins[its] = launched->launcher;
+    const bool has_place = options.store.get || !options.seed.empty() || options.agent.directory != nullptr ||
+                           (guests != nullptr && guests->has_directory);
+    if (launched->launcher == "torchrun" && !has_place) meet_by_torchrun(options, torch_store);
+  }
+  if (guests != nullptr) {
+    World made = take(outside([&] { return World::open(guests->agent, std::move(options)); }));
+    return {std::make_shared<WorldState>(std::move(made), driven)};
+  }
   return {std::make_shared<WorldState>(take(outside([&] { return World::open(std::move(options)); })), driven)};
 }
 
@@ -689,18 +769,121 @@ std::uint32_t root_rank(const WorldHandle& self, Whole<std::uint32_t, "root_rank
   raise_invalid("World.root_rank: there is no rank " + std::to_string(rank.value));
 }
 
-// ---- Calls.
+// ---- Batches.
 
-void register_handler(const WorldHandle& self, const std::string& name, nb::callable function) {
-  const auto handler = std::make_shared<PythonHandler>(function);
-  check(world_of(self).register_handler(name, [handler](const IncomingCall& call) { return handler->call(call); }));
+/// One message: an array, a rank or None, a tag or None.
+struct BatchItem {
+  BatchItem(nb::handle from, const char* call, const char* rank_what, const char* tag_what)
+      : x(nb::borrow(from[nb::int_(0)])), what(call) {
+    const nb::object its_rank = from[nb::int_(1)], its_tag = from[nb::int_(2)];
+    if (!its_rank.is_none()) rank = whole_of<std::uint32_t>(its_rank, rank_what);
+    if (!its_tag.is_none()) tag = whole_of<std::uint64_t>(its_tag, tag_what);
+  }
+  nb::object x;
+  const char* what;
+  std::uint32_t rank = kAnySource;
+  std::optional<std::uint64_t> tag;
+};
+
+/// A request for each message: sends first, then receives.
+std::vector<RequestHandle> ibatch(const WorldHandle& self, nb::handle sends, nb::handle receives, bool exact,
+                                  const std::string& priority, nb::handle timeout) {
+  const MessageOptions options{
+      .timeout = deadline_of(timeout), .exact = exact, .priority = priority_of("batch", priority)};
+  std::vector<OutgoingMessage> outgoing;
+  std::vector<AwaitedMessage> awaited;
+  std::vector<std::vector<Source>> arrays;
+  for (const nb::handle each : nb::iter(sends)) {
+    const BatchItem item(each, "batch", "batch: dest", "batch: tag");
+    const auto array = array_of<Source>(item.x, "batch", "x of a send");
+    outgoing.push_back({.bytes = {static_cast<const std::byte*>(array.data()), array.nbytes()},
+                        .to = item.rank,
+                        .tag = item.tag.value_or(0)});
+    arrays.push_back({array});
+  }
+  for (const nb::handle each : nb::iter(receives)) {
+    const BatchItem item(each, "batch", "batch: source", "batch: tag");
+    AwaitedMessage message{.into = {}, .from = item.rank, .tag = item.tag, .any_size = item.x.is_none()};
+    std::vector<Source> keep;
+    if (!message.any_size) {
+      const auto array = array_of<Array>(item.x, "batch", "x of a receive");
+      message.into = {static_cast<std::byte*>(array.data()), array.nbytes()};
+      keep.push_back(readable(array));
+    }
+    awaited.push_back(message);
+    arrays.push_back(std::move(keep));
+  }
+  World& world = world_of(self);
+  std::vector<Request> requests = outside([&] { return world.ibatch(outgoing, awaited, options).take(); });
+  std::vector<RequestHandle> handles;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    handles.emplace_back(self.state, Flight{std::move(requests[i]), std::move(arrays[i]), {}});
+    handles.back().is_receive = i >= outgoing.size();
+  }
+  return handles;
 }
 
-RequestHandle icall(const WorldHandle& self, Whole<std::uint32_t, "call: dest"> dest, const std::string& name,
+// ---- What a world has, and holds.
+
+nb::list config_of(const WorldHandle& self) {
+  nb::list all;
+  for (const ConfigValue& each : world_of(self).config()) {
+    all.append(nb::make_tuple(each.name, each.value, each.origin));
+  }
+  return all;
+}
+
+nb::dict memory_of(const WorldHandle& self) {
+  World& world = world_of(self);
+  nb::dict all;
+  for (const MemoryUse& each : outside([&] { return world.memory(); })) {
+    all[nb::str(each.kind.data(), each.kind.size())] = each.bytes;
+  }
+  return all;
+}
+
+// ---- Calls.
+
+/// A name, or a number.
+class HandlerName {
+ public:
+  HandlerName(nb::handle from, const char* call) {
+    if (nb::isinstance<nb::str>(from)) {
+      name_ = nb::cast<std::string>(from);
+    } else if (!nb::isinstance<nb::bool_>(from) && is_number(from)) {
+      number_ = whole_of<std::uint64_t>(from, call);
+    } else {
+      throw nb::type_error((std::string(call) + " is a str or an int").c_str());
+    }
+  }
+  /// Calls it with the one or the other.
+  template <typename Call>
+  auto with(Call call) const {
+    return number_ ? call(*number_) : call(name_);
+  }
+
+ private:
+  std::string name_;
+  std::optional<std::uint64_t> number_;
+};
+
+void register_handler(const WorldHandle& self, nb::handle name, nb::callable function) {
+  const HandlerName its(name, "register: name");
+  const auto handler = std::make_shared<PythonHandler>(function);
+  World& world = world_of(self);
+  check(its.with([&](const auto& key) {
+    return world.register_handler(key, [handler](const IncomingCall& call) { return handler->call(call); });
+  }));
+}
+
+RequestHandle icall(const WorldHandle& self, Whole<std::uint32_t, "call: dest"> dest, nb::handle name,
                     nb::bytes arguments, nb::handle timeout) {
   const CallOptions options{.timeout = deadline_of(timeout)};
+  const HandlerName its(name, "call: name");
   const std::span bytes(reinterpret_cast<const std::byte*>(arguments.c_str()), arguments.size());
-  RequestHandle made = fly(self, {}, [&](World& world) { return world.icall(dest, name, bytes, options); });
+  RequestHandle made = fly(self, {}, [&](World& world) {
+    return its.with([&](const auto& key) { return world.icall(dest, key, bytes, options); });
+  });
   made.flight.keep = arguments;
   made.is_call = true;
   return made;
@@ -799,6 +982,13 @@ void bind_messages(nb::class_<WorldHandle>& world) {
            nb::arg("priority") = "bulk", nb::arg("timeout") = nb::none())
       .def("irecv", &irecv, nb::arg("x") = nb::none(), nb::arg("source") = nb::none(), nb::arg("tag") = nb::none(),
            nb::arg("exact") = false, nb::kw_only(), nb::arg("timeout") = nb::none())
+      .def("_ibatch", &ibatch, nb::arg("sends"), nb::arg("receives"), nb::kw_only(), nb::arg("exact") = false,
+           nb::arg("priority") = "bulk", nb::arg("timeout") = nb::none())
+      .def("_config", &config_of)
+      .def("memory", &memory_of,
+           "Bytes that this rank holds for the world and its groups, by kind: boards, unreceived, receives, pool, "
+           "calls, "
+           "collectives, relays, flight recorder.")
       .def("_probe", &probe, nb::arg("source") = nb::none(), nb::arg("tag") = nb::none(), nb::kw_only(),
            nb::arg("timeout") = nb::none());
 }
@@ -878,13 +1068,15 @@ void bind_worlds(nb::module_& module) {
   world
       .def_static("_local", &local, nb::arg("size"), nb::kw_only(), nb::arg("name") = "world",
                   nb::arg("backends") = nb::none(), nb::arg("timeout") = nb::none(), nb::arg("topology") = "full",
-                  nb::arg("quorum") = nb::none(), nb::arg("recovery") = "manual", nb::arg("cost_model") = nb::none())
+                  nb::arg("quorum") = nb::none(), nb::arg("recovery") = "manual", nb::arg("cost_model") = nb::none(),
+                  nb::arg("pool") = nb::none())
       .def_static("_open", &open_world, nb::arg("size").none(), nb::arg("rank").none(),
                   nb::arg("directory") = nb::none(), nb::kw_only(), nb::arg("name").none(),
                   nb::arg("backends") = nb::none(), nb::arg("driven"), nb::arg("timeout") = nb::none(),
                   nb::arg("store") = nb::none(), nb::arg("seed") = nb::none(), nb::arg("token_file") = nb::none(),
                   nb::arg("topology") = nb::none(), nb::arg("quorum") = nb::none(), nb::arg("recovery") = "manual",
-                  nb::arg("cost_model") = nb::none())
+                  nb::arg("cost_model") = nb::none(), nb::arg("agent") = nb::none(), nb::arg("peers") = nb::none(),
+                  nb::arg("pool") = nb::none(), nb::arg("torch_store") = nb::none())
       .def_prop_ro(
           "cost_model", [](const WorldHandle& self) { return world_of(self).cost_model(); },
           "By what the algorithms of collectives are chosen: 'built in', or which rank told it, and its values.")

@@ -1,5 +1,5 @@
-// A stream of writes from one process into another's memory, by turns without and with a notification for each, which the
-// target takes.
+// A stream of writes from one process into another's memory, by turns without and with a notification for each, which
+// the target takes.
 //
 // usage: told_writes_bench BACKEND BYTES [ROUNDS [WINDOW]]
 // Prints the medians of ROUNDS (9) rounds of 0.2 s in GB/s, with WINDOW (8) writes under way, and their ratio.

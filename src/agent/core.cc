@@ -94,11 +94,7 @@ class Core::Rest final : public BackendOpener::Host,
   std::shared_ptr<LocalRegion> make(const RegionRegistrar::Entry& entry, bool has_huge_pages) override {
     return std::make_shared<LocalRegion>(core_.shared_from_this(), entry, has_huge_pages);
   }
-  base::Id128 make_key() override HAWSER_REQUIRES(in_lane) {
-    // Keys come from the system's randomness, unless a seed asks for a run that can be repeated.
-    if (core_.options.seed == 0) return core_.region_keys_.take();
-    return base::Id128{core_.engine.rng().u64(), core_.engine.rng().u64()};
-  }
+  base::Id128 make_key() override HAWSER_REQUIRES(in_lane) { return core_.make_key(); }
 
   // Those that find peers ask.
   void on_card_loaded(PeerCore& peer, const CardStore::Change& change) override HAWSER_REQUIRES(in_lane) {
@@ -226,6 +222,7 @@ Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories, Ho
               .clock = *clock,
               .peers = host,
               .cards = host,
+              .keys = host,
               .waiters = host,
               .reports = backend_reports,
               .rng = base::Rng(seed_of(options))}),
@@ -425,6 +422,13 @@ void Core::renew_extras(OpenBackend& open) {
   assume_in_lane();  // The engine calls this in its turns, and tells sessions itself.
   backend_opener.renew_extras(open);
   presence.ask();
+}
+
+base::Id128 Core::make_key() {
+  assume_in_lane();
+  // Keys come from the system's randomness, unless a seed asks for a run that can be repeated.
+  if (options.seed == 0) return region_keys_.take();
+  return base::Id128{engine.rng().u64(), engine.rng().u64()};
 }
 
 void Core::say_driven(bool driven) {

@@ -153,6 +153,8 @@ class Core : public std::enable_shared_from_this<Core> {
   void forget(const PeerCore& peer);
   /// What the backend says of regions has changed. The engine calls this in its turns, and tells sessions by itself.
   void renew_extras(OpenBackend& open);
+  /// A region's. Under the lane's lock.
+  base::Id128 make_key();
 
  private:
   Core(AgentOptions its_options, std::vector<backend::Factory> factories, Hooks its_hooks);

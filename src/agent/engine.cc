@@ -92,12 +92,16 @@ Engine::Engine(const Uses& uses)
                .messages = messages_,
                .arrivals = arrivals_,
                .exchange = exchange_}),
+      lent_(uses.regions, ports_, uses.keys),
+      writes_(sessions_, ports_, paths_),
       carrier_({.sessions = sessions_,
                 .services = services_,
                 .link = link_,
                 .connector = connector_,
                 .messages = messages_,
                 .bindings = bindings_,
+                .lent = lent_,
+                .writes = writes_,
                 .peers = uses.peers,
                 .news = news_,
                 .clock = uses.clock,
@@ -165,7 +169,7 @@ bool Engine::prepare_sleep() {
 void Engine::on_event(std::size_t backend, const backend::PortEvent& event, Instant now) {
   switch (event.kind) {
     case backend::PortEvent::Kind::kChunkDone:
-      return dispatcher_.on_chunk_done(event, now);
+      return LentWrites::is_its(event.cookie) ? writes_.on_chunk_done(event) : dispatcher_.on_chunk_done(event, now);
     case backend::PortEvent::Kind::kMessage:
       return reader_.on_message(event, now);
     case backend::PortEvent::Kind::kArrival:
@@ -199,6 +203,7 @@ void Engine::on_paths_gone(Session& session) {
   ArrivalDesk::forget(session);
   MessageDesk::forget(session);
   CardExchange::forget(session);
+  writes_.on_paths_gone(session);
   transfers_.on_paths_gone(session, uses_.clock.now());
 }
 

@@ -62,11 +62,12 @@ class Engine final : private PortListener, private SessionListener {
     const backend::Identity& identity;  ///< May be filled in later, before the first path.
     base::Logger& log;
     Inbox& inbox;
-    const backend::RegionTable& regions;
+    backend::RegionTable& regions;
     SlotPool& slots;
     const Clock& clock;
     PeerRegister& peers;
     Cards& cards;
+    Keys& keys;
     Waiters& waiters;
     const BackendReports& reports;
     base::Rng rng;
@@ -166,6 +167,8 @@ class Engine final : private PortListener, private SessionListener {
   CardExchange exchange_;
   Greeter greeter_;
   SessionReader reader_;
+  LentMemory lent_;
+  LentWrites writes_;
   ServiceCarrier carrier_;
   HeldTransfers held_;
   ArriveSender arrives_;

@@ -70,6 +70,8 @@ Result<LoadedCard> EngineHost::load(std::span<const std::byte> bytes, const Peer
 
 void EngineHost::renew(OpenBackend& backend) { core_.renew_extras(backend); }
 
+base::Id128 EngineHost::make_key() { return core_.make_key(); }
+
 void EngineHost::hint(CompletionKind kind, std::uint64_t cookie) { core_.queues.hint(kind, cookie); }
 
 void EngineHost::wake() { core_.lane.news(); }

@@ -10,7 +10,7 @@ namespace hawser::agent {
 
 class Core;
 
-class EngineHost final : public PeerRegister, public Cards, public Waiters {
+class EngineHost final : public PeerRegister, public Cards, public Keys, public Waiters {
  public:
   explicit EngineHost(Core& core) : core_(core) {}
 
@@ -32,6 +32,9 @@ class EngineHost final : public PeerRegister, public Cards, public Waiters {
   std::uint64_t known_revision(PeerCore& peer) const override;
   Result<LoadedCard> load(std::span<const std::byte> bytes, const PeerCore& owner) override;
   void renew(OpenBackend& backend) override;
+
+  // Keys
+  base::Id128 make_key() override;
 
   // Waiters
   void hint(CompletionKind kind, std::uint64_t cookie) override;

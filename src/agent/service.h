@@ -21,6 +21,7 @@
 
 #include "agent/describe.h"
 #include "backend/backend.h"
+#include "wire/lent.h"
 
 namespace hawser::agent {
 
@@ -48,6 +49,15 @@ enum class Sent : std::uint8_t {
   kNoCredit,  ///< The peer has to read first: its word makes the session be served again.
   kNoRoom,    ///< The session's queue is full: `pump` is called again after a pause.
 };
+
+/// What became of bytes for memory that a peer has lent.
+enum class LentWrite : std::uint8_t {
+  kYes,     ///< They are on their way; Service::on_written tells of their end.
+  kNoRoom,  ///< `pump` is called again after a pause.
+  kLost,    ///< The path is gone.
+};
+
+class Service;
 
 class Carrier {
  public:
@@ -80,6 +90,33 @@ class Carrier {
     static_cast<void>(session), static_cast<void>(region);
     return Status(Code::kUnsupported, "this carrier maps no memory");
   }
+  /// Whether memory can be lent the peer, to write into without a message. The path is the one for messages.
+  virtual bool lends(Session& session) const {
+    static_cast<void>(session);
+    return false;
+  }
+  /// Lends it until it is taken back. Nobody else can reach it. kBusy: too much is lent.
+  virtual Result<wire::Lent> lend(Session& session, std::span<std::byte> bytes) {
+    static_cast<void>(session), static_cast<void>(bytes);
+    return Status(Code::kUnsupported, "this carrier lends no memory");
+  }
+  /// When this returns, nobody writes there.
+  virtual void take_back(const wire::Lent& lent) { static_cast<void>(lent); }
+  /// Begins to write into what the peer has lent, `size` bytes of it, and returns the number of the write. 0: there is
+  /// no path now that can. `cookie`: see Service::on_written.
+  virtual std::uint64_t begin_write(Service& service, Session& session, const wire::Lent& lent, std::uint64_t size,
+                                    Priority priority, std::uint64_t cookie) {
+    static_cast<void>(service), static_cast<void>(session), static_cast<void>(lent), static_cast<void>(size);
+    static_cast<void>(priority), static_cast<void>(cookie);
+    return 0;
+  }
+  /// The write's bytes from `offset` on. They stay as they are until on_written, or end_write.
+  virtual LentWrite write(std::uint64_t number, std::uint64_t offset, std::span<const std::byte> bytes) {
+    static_cast<void>(number), static_cast<void>(offset), static_cast<void>(bytes);
+    return LentWrite::kLost;
+  }
+  /// When this returns, nothing is read for this write any more. Nothing is told of it.
+  virtual void end_write(std::uint64_t number) { static_cast<void>(number); }
   virtual Instant now() const = 0;
   /// A service's next_deadline may have come nearer.
   virtual void note_deadline() = 0;
@@ -95,6 +132,11 @@ class Service {
   virtual std::span<const OwnChannel> channels() const = 0;
   /// A message came; `bytes` hold during the call. An error drops the peer. The service releases it, now or later.
   virtual Status on_message(Session& session, std::uint32_t channel, std::span<const std::byte> bytes, Instant now) = 0;
+  /// So many bytes of a write that the service calls `cookie` are in the peer's memory, or cannot get there: then it
+  /// goes on no further, and has to be ended.
+  virtual void on_written(Session& session, std::uint64_t cookie, std::uint64_t bytes, const Status& status) {
+    static_cast<void>(session), static_cast<void>(cookie), static_cast<void>(bytes), static_cast<void>(status);
+  }
   /// The session has a path for messages, the first one or another one; what was sent before is not lost.
   virtual void on_control(Session& session) = 0;
   /// Sends what waits. False: there is no room (Sent::kNoRoom).

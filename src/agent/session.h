@@ -169,7 +169,8 @@ struct Session {
   proto::ArrivalTable arrivals;
   WaitingArrives waiting;
 
-  std::uint32_t slots = 0;  ///< Transfers in flight.
+  std::uint32_t slots = 0;        ///< Transfers in flight.
+  std::uint32_t lent_chunks = 0;  ///< Under way into memory that the peer has lent.
   FlowCounters flow;
   base::Histogram latency;
   SessionAlarms alarms;

@@ -86,6 +86,9 @@ struct Traits {
   /// The target side knows which peer an access comes from, and keeps others from regions with a RegionEntry::holder.
   /// A backend that does not is not told of such regions.
   bool checks_holder = false;
+  /// What `cancel` ends reads no memory from then on, and what region_quiet was asked of is written no more, whatever
+  /// they say of their ends. A region of memory of this process needs no add_region.
+  bool quits_at_once = false;
   bool lets_go_slowly = false;               ///< To forget a region takes calls that may wait: see Backend::let_go.
   std::uint64_t chunk_bytes_max = 1u << 20;  ///< Preferred largest chunk.
   std::uint32_t chunk_pieces_max = 256;      ///< Most pieces in one chunk.
@@ -258,8 +261,8 @@ class Path {
   /// Sends `head` + `body` (at most kMessageMax + 1 KiB together) as one message. False: no room for one of that link
   /// now; try in a later turn. Messages of a link keep their order. Those of other links may come before or after them.
   virtual bool send(wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body) = 0;
-  /// As `send`. Nobody waits for this message by itself, so a path that moves bulk in small steps while messages are about
-  /// need not do so for its sake.
+  /// As `send`. Nobody waits for this message by itself, so a path that moves bulk in small steps while messages are
+  /// about need not do so for its sake.
   virtual bool send_aside(wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body) {
     return send(link, head, body);
   }

@@ -95,6 +95,8 @@ enum class Planted : std::uint8_t {
   kNewestTaken,         ///< A receive gets the newest of the messages that fit.
   kOlderReceivePassed,  ///< A receive with a wildcard goes before an older one without.
   kPartEndsReceive,     ///< A receive ends with the first part of its message.
+  kLentKept,            ///< A receive ends, and its memory stays lent.
+  kWrittenEarly,        ///< A message is said to be written when all of it is on its way.
   kFetchedIsTaken,      ///< A receive ends before the sender has confirmed that the memory was the message's.
   kGoneUntold,          ///< A sender stops a message, and the receiver is not told.
   kAskedKept,           ///< A message that waits at its sender outlives the receiver.

@@ -29,7 +29,7 @@ void Landings::want(agent::Session& session, MailDesk& desk, Receive& receive, s
   if (is_fetched) {
     receive.address = address;
     desk.fetches.push_back(receive);
-  } else {
+  } else if (!lend(session, desk, receive)) {
     desk.say({.kind = RuntimeKind::kGrant, .id = id, .landing = receive.landing});
   }
   carrier_.serve(session, now);
@@ -37,8 +37,24 @@ void Landings::want(agent::Session& session, MailDesk& desk, Receive& receive, s
   desk.landing.emplace(receive.landing, &receive);
 }
 
+/// False: it comes in parts.
+bool Landings::lend(agent::Session& session, MailDesk& desk, Receive& receive) {
+  if (receive.got.bytes < kLendMin || receive.pieces != nullptr || !carrier_.lends(session)) return false;
+  const Result<wire::Lent> lent = carrier_.lend(session, {receive.data, receive.got.bytes});
+  if (!lent) return false;
+  receive.lent = *lent;
+  desk.say({.kind = RuntimeKind::kLend, .id = receive.asked_id, .landing = receive.landing, .lent = *lent});
+  return true;
+}
+
+void Landings::take_back(Receive& receive) {
+  if (receive.lent && !planted(Planted::kLentKept)) carrier_.take_back(*receive.lent);
+  receive.lent.reset();
+}
+
 void Landings::forget(agent::Session& session, MailDesk& desk, Receive& receive, Instant now) {
   desk.landing.erase(receive.landing);
+  take_back(receive);
   if (!receive.fetch_hook.is_linked()) return;
   desk.say({.kind = RuntimeKind::kFetched, .id = receive.asked_id, .landing = receive.landing});  // It waits for one.
   carrier_.serve(session, now);
@@ -85,7 +101,8 @@ Status Landings::on_part(MailDesk& desk, const wire::RuntimeMessage& message) {
   const auto found = desk.landing.find(message.landing);
   if (found == desk.landing.end()) return {};
   Receive& receive = *found->second;
-  if (receive.address != 0) return Status(Code::kCorrupt, "a peer sends a part of a message that it was not granted");
+  if (receive.address != 0 || receive.lent)
+    return Status(Code::kCorrupt, "a peer sends a part of a message that it was not granted");
   if (message.offset != receive.received || message.body.size() > receive.got.bytes - receive.received) {
     return Status(Code::kCorrupt, "parts of a message do not follow each other");
   }
@@ -110,12 +127,44 @@ Status Landings::on_taken(MailDesk& desk, const wire::RuntimeMessage& message) {
   return {};
 }
 
+Status Landings::on_written(MailDesk& desk, const wire::RuntimeMessage& message) {
+  const auto found = desk.landing.find(message.landing);
+  if (found == desk.landing.end()) return {};
+  Receive& receive = *found->second;
+  if (!receive.lent)
+    return Status(Code::kCorrupt, "a peer says of a message that it was written, for which it was lent nothing");
+  receive.received = receive.got.bytes;
+  desk.landing.erase(found);
+  take_back(receive);
+  end_(receive, {});
+  return {};
+}
+
+/// The sender's message ends with the word that it was wanted no more.
+Status Landings::on_unwritten(agent::Session& session, MailDesk& desk, const wire::RuntimeMessage& message,
+                              Instant now) {
+  const auto found = desk.landing.find(message.landing);
+  if (found == desk.landing.end()) {
+    desk.say({.kind = RuntimeKind::kFetched, .id = message.id, .landing = message.landing});
+  } else {
+    Receive& receive = *found->second;
+    if (!receive.lent || receive.asked_id != message.id) {
+      return Status(Code::kCorrupt, "a peer says of a message that it is not written, for which it was lent nothing");
+    }
+    take_back(receive);
+    desk.say({.kind = RuntimeKind::kGrant, .id = message.id, .landing = message.landing});
+  }
+  carrier_.serve(session, now);
+  return {};
+}
+
 void Landings::on_gone(MailDesk& desk, const wire::RuntimeMessage& message, const Status& why) {
   const auto granted =
       std::ranges::find_if(desk.landing, [&](const auto& entry) { return entry.second->asked_id == message.id; });
   if (granted == desk.landing.end()) return;
   Receive& receive = *granted->second;
   desk.landing.erase(granted);
+  take_back(receive);
   end_(receive, why);
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 
 // Landings: receives whose message was asked for, from the word that it is wanted to its last byte. The bytes come in
-// parts, or this rank reads them in the sender's process where it can.
+// parts; or this rank reads them in the sender's process where it can; or it lends the sender the memory where they go,
+// where a path leads to it that gives the memory back at once.
 //
 // Thread rule: under the lane's lock. Lifetime: what it is made with outlives it.
 
@@ -20,6 +21,7 @@
 namespace hawser::runtime {
 
 inline constexpr std::size_t kFetchPart = 256 * 1024;  ///< Read of one message in one go.
+inline constexpr std::uint64_t kLendMin = 128 * 1024;  ///< Bytes of a message for which memory is lent.
 
 /// Writes what the message has from `offset` on.
 void put(const Receive& receive, std::uint64_t offset, std::span<const std::byte> from);
@@ -44,10 +46,15 @@ class Landings {
   // What the sender says. An error is the sender's.
   Status on_part(MailDesk& desk, const wire::RuntimeMessage& message);
   Status on_taken(MailDesk& desk, const wire::RuntimeMessage& message);
+  Status on_written(MailDesk& desk, const wire::RuntimeMessage& message);
+  Status on_unwritten(agent::Session& session, MailDesk& desk, const wire::RuntimeMessage& message, Instant now);
   /// It has stopped the message of this number.
   void on_gone(MailDesk& desk, const wire::RuntimeMessage& message, const Status& why);
+  /// The receive is about to end: nobody writes into its memory from now on.
+  void take_back(Receive& receive);
 
  private:
+  bool lend(agent::Session& session, MailDesk& desk, Receive& receive);
   void fetch_part(agent::Session& session, MailDesk& desk, Receive& receive);
 
   agent::Carrier& carrier_;

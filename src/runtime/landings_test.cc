@@ -136,5 +136,66 @@ TEST_F(LandingsTest, ThoseOfOneWorldComeInTheOrderOfTheirNumbers) {
   EXPECT_EQ(Landings::of_world(desk_, 1), (std::vector<Receive*>{&receive_, &second}));
 }
 
+TEST_F(LandingsTest, MemoryIsLentForALargeMessageUntilItIsWritten) {
+  carrier_.quits = true;
+  want(kLendMin);
+  ASSERT_EQ(words().size(), 1U);
+  EXPECT_EQ(words().front().message.kind, RuntimeKind::kLend);
+  ASSERT_EQ(carrier_.lent.size(), 1U);
+  EXPECT_EQ(carrier_.lent[0].data(), into_.data());
+  EXPECT_EQ(carrier_.lent[0].size(), kLendMin);
+  EXPECT_EQ(hear_part(0, 1).code(), Code::kCorrupt) << "it was not granted";
+  const wire::RuntimeMessage written{.kind = RuntimeKind::kWritten, .landing = receive_.landing};
+  EXPECT_TRUE(landings_.on_written(desk_, written).ok());
+  EXPECT_EQ(carrier_.taken_back.size(), 1U);
+  ASSERT_EQ(ends_.size(), 1U);
+  EXPECT_TRUE(ends_[0].ok());
+  EXPECT_EQ(receive_.received, kLendMin);
+  EXPECT_TRUE(landings_.on_written(desk_, written).ok()) << "nobody lands there any more";
+}
+
+TEST_F(LandingsTest, NothingIsLentForASmallerMessageOrOneInPiecesOrOverAnotherPath) {
+  carrier_.quits = true;
+  want(kLendMin - 1);
+  EXPECT_EQ(words().back().message.kind, RuntimeKind::kGrant);
+  EXPECT_EQ(landings_.on_written(desk_, {.kind = RuntimeKind::kWritten, .landing = receive_.landing}).code(),
+            Code::kCorrupt);
+  landings_.forget(*session_, desk_, receive_, kAt);
+  carrier_.quits = false;
+  want(kLendMin);
+  EXPECT_EQ(words().back().message.kind, RuntimeKind::kGrant);
+  EXPECT_TRUE(carrier_.lent.empty());
+}
+
+TEST_F(LandingsTest, WhatIsNotWrittenIsTakenBackAndGranted) {
+  carrier_.quits = true;
+  want(kLendMin);
+  const wire::RuntimeMessage unwritten{.kind = RuntimeKind::kUnwritten, .id = 40, .landing = receive_.landing};
+  EXPECT_TRUE(landings_.on_unwritten(*session_, desk_, unwritten, kAt).ok());
+  EXPECT_EQ(carrier_.taken_back.size(), 1U);
+  EXPECT_EQ(words().back().message.kind, RuntimeKind::kGrant);
+  EXPECT_TRUE(hear_part(0, 10).ok()) << "it comes in parts now";
+  EXPECT_EQ(landings_.on_unwritten(*session_, desk_, unwritten, kAt).code(), Code::kCorrupt);
+}
+
+TEST_F(LandingsTest, WhoStopsTakesItsMemoryBackAndLetsTheSenderGo) {
+  carrier_.quits = true;
+  want(kLendMin);
+  landings_.forget(*session_, desk_, receive_, kAt);
+  EXPECT_EQ(carrier_.taken_back.size(), 1U);
+  EXPECT_EQ(words().size(), 1U) << "the sender finds out";
+  const wire::RuntimeMessage unwritten{.kind = RuntimeKind::kUnwritten, .id = 40, .landing = receive_.landing};
+  EXPECT_TRUE(landings_.on_unwritten(*session_, desk_, unwritten, kAt).ok());
+  EXPECT_EQ(words().back().message.kind, RuntimeKind::kFetched);
+}
+
+TEST_F(LandingsTest, MemoryOfAMessageThatItsSenderStoppedIsTakenBack) {
+  carrier_.quits = true;
+  want(kLendMin);
+  landings_.on_gone(desk_, {.kind = RuntimeKind::kGone, .id = 40}, Status(Code::kCancelled, "gone"));
+  EXPECT_EQ(carrier_.taken_back.size(), 1U);
+  EXPECT_EQ(ends_.size(), 1U);
+}
+
 }  // namespace
 }  // namespace hawser::runtime

@@ -77,6 +77,7 @@ struct MailDesk final : agent::Tenancy {
   std::unordered_map<std::uint64_t, Receive*> landing;
   base::IntrusiveList<Receive, &Receive::fetch_hook> fetches;  ///< Of these the ones that are being read.
   std::unordered_map<std::uint64_t, Arrived*> kept_asks;       ///< By the peer's number.
+  std::uint64_t writing = 0;                                   ///< Bytes under way into memory that the peer has lent.
   EarlyWords early;
   LastWords last;
 

@@ -86,8 +86,11 @@ void Mailbox::end_one(Operation& operation, Status status) {
     auto& receive = static_cast<Receive&>(operation);
     matcher_.forget(receive);
     receive.fetch_hook.unlink();
+    landings_.take_back(receive);
   } else {
-    static_cast<Send&>(operation).hook.unlink();
+    auto& send = static_cast<Send&>(operation);
+    send.hook.unlink();
+    if (send.write != 0) carrier_.end_write(std::exchange(send.write, 0));
   }
   if (std::exchange(operation.is_counted, false)) --under_way_;
   operation.status = std::move(status);
@@ -467,6 +470,12 @@ Status Mailbox::handle(agent::Session& session, Priority priority, const wire::R
       return on_ask(session, priority, message, now);
     case wire::RuntimeKind::kGrant:
       return outbox_.on_grant(session, desk_of(session), message, now);
+    case wire::RuntimeKind::kLend:
+      return outbox_.on_lend(*this, session, desk_of(session), message, now);
+    case wire::RuntimeKind::kWritten:
+      return landings_.on_written(desk_of(session), message);
+    case wire::RuntimeKind::kUnwritten:
+      return landings_.on_unwritten(session, desk_of(session), message, now);
     case wire::RuntimeKind::kPart:
       return landings_.on_part(desk_of(session), message);
     case wire::RuntimeKind::kGone:
@@ -579,6 +588,11 @@ Status Mailbox::on_gone(agent::Session& session, const wire::RuntimeMessage& mes
   return {};
 }
 
+void Mailbox::on_written(agent::Session& session, std::uint64_t id, std::uint64_t bytes, const Status& status) {
+  outbox_.on_written(session, desk_of(session), id, bytes, status, carrier_.now());
+  run_jobs(carrier_.now());
+}
+
 bool Mailbox::pump(agent::Session& session, std::size_t* work) {
   MailDesk* const desk = known_desk(session);
   if (desk == nullptr) return true;
@@ -602,9 +616,13 @@ void Mailbox::end(agent::Session& session, const Status& status) {
       while (Send* const send = its.line.front()) end_one(*send, status);
     }
     for (const auto& [id, send] : std::exchange(desk->asked, {})) {
+      outbox_.end_write(*desk, *send);
       if (!planted(Planted::kAskedKept)) end_one(*send, status);
     }
-    for (const auto& [landing, receive] : std::exchange(desk->landing, {})) end_one(*receive, status);
+    for (const auto& [landing, receive] : std::exchange(desk->landing, {})) {
+      landings_.take_back(*receive);
+      end_one(*receive, status);
+    }
     desk->forget();
   }
   matcher_.for_each_kept([&](Arrived& arrived) {  // What came whole may still be received.

@@ -183,6 +183,7 @@ class Mailbox final : public agent::Service {
   Status on_message(agent::Session& session, std::uint32_t channel, std::span<const std::byte> bytes,
                     Instant now) override;
   void on_control(agent::Session&) override {}
+  void on_written(agent::Session& session, std::uint64_t id, std::uint64_t bytes, const Status& status) override;
   bool pump(agent::Session& session, std::size_t* work) override;
   void end(agent::Session& session, const Status& status) override;
   void on_closing(const Status& why, Instant now) override;

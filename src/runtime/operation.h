@@ -85,11 +85,14 @@ struct Send final : Operation {
   std::uint64_t id = 0;                  ///< Names it at the receiver, once it asked.
   std::uint64_t landing = 0;             ///< Where the receiver wants it.
   std::uint64_t sent = 0;                ///< Bytes.
+  std::uint64_t write = 0;               ///< The carrier's number of the write into what the receiver lent. 0: none.
+  std::uint64_t written = 0;             ///< Bytes of it that are there.
   Priority priority = Priority::kRealtime;
   bool is_asked = false;
-  bool is_readable = false;  ///< The receiver was told where it lies.
-  Arrived* kept = nullptr;   ///< To oneself, and nobody wants it yet.
-  base::ListHook hook;       ///< In the line of those whose turn it is not yet, or of those whose bytes go out.
+  bool is_readable = false;   ///< The receiver was told where it lies.
+  bool is_unwritten = false;  ///< The receiver was told that it cannot be written.
+  Arrived* kept = nullptr;    ///< To oneself, and nobody wants it yet.
+  base::ListHook hook;        ///< In the line of those whose turn it is not yet, or of those whose bytes go out.
 };
 
 /// Who and what a receive waits for.
@@ -126,10 +129,11 @@ struct Receive final : Operation {
   Peer from;
   wire::MessageEnvelope got;
   std::uint64_t received = 0;
-  std::uint64_t asked_id = 0;  ///< The sender's number of a message that was asked for,
-  std::uint64_t landing = 0;   ///< and ours, under which its bytes come.
-  std::uint64_t address = 0;   ///< Where they are read in the sender's process. 0: they come in parts.
-  base::ListHook fetch_hook;   ///< Among those that are being read.
+  std::uint64_t asked_id = 0;      ///< The sender's number of a message that was asked for,
+  std::uint64_t landing = 0;       ///< and ours, under which its bytes come.
+  std::uint64_t address = 0;       ///< Where they are read in the sender's process. 0: they come in parts.
+  base::ListHook fetch_hook;       ///< Among those that are being read.
+  std::optional<wire::Lent> lent;  ///< The memory, while the sender may write into it.
 
   std::uint64_t order = 0;  ///< Among those that wait.
   base::ListHook hook;      ///< In the matcher's lists, or among those whose bytes come in.

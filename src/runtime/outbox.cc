@@ -1,6 +1,7 @@
 #include "runtime/outbox.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/copy.h"
 #include "base/planted.h"
@@ -71,7 +72,28 @@ Sent Outbox::announce(agent::Session& session, MailDesk& desk, Send& send) {
   return sent;
 }
 
+/// The next chunk of a message into the memory that was lent for it.
+Sent Outbox::write_next(agent::Session& session, MailDesk& desk, Send& send) {
+  if (desk.writing >= kWritesMax) return Sent::kNoCredit;  // The end of one of them has the session served.
+  const std::uint64_t size = std::min(send.envelope.bytes - send.sent, kWriteChunk);
+  const agent::LentWrite result = carrier_.write(send.write, send.sent, {send.data + send.sent, size});
+  if (result == agent::LentWrite::kNoRoom) return Sent::kNoRoom;
+  if (result == agent::LentWrite::kLost) {
+    give_up_write(session, desk, send, carrier_.now());
+    return Sent::kYes;
+  }
+  send.sent += size;
+  desk.writing += size;
+  send.hook.unlink();
+  if (send.sent == send.envelope.bytes && planted(Planted::kWrittenEarly)) {
+    desk.say({.kind = wire::RuntimeKind::kWritten, .landing = send.landing});
+  }
+  if (send.sent < send.envelope.bytes) desk.of(stream_class_of(send)).streams.push_back(send);
+  return Sent::kYes;
+}
+
 Sent Outbox::send_part(agent::Session& session, MailDesk& desk, Send& send) {
+  if (send.write != 0) return write_next(session, desk, send);
   std::uint64_t size = std::min<std::uint64_t>(send.envelope.bytes - send.sent, wire::kRuntimeBodyMax);
   const std::size_t lies_together = send.run(send.sent).size();
   if (lies_together >= kPieceMin) size = std::min<std::uint64_t>(size, lies_together);  // It is not copied.
@@ -194,7 +216,7 @@ Status Outbox::on_fetched(agent::Session& session, MailDesk& desk, const wire::R
   const auto found = desk.asked.find(message.id);
   if (found == desk.asked.end()) return {};  // It was stopped meanwhile, and the peer hears of that.
   Send& send = *found->second;
-  if (send.landing != 0 || !send.is_readable) {
+  if (send.landing != 0 || !(send.is_readable || send.is_unwritten)) {
     return Status(Code::kCorrupt, "a peer has read a message that it was granted, or was not told where");
   }
   desk.asked.erase(found);
@@ -204,8 +226,63 @@ Status Outbox::on_fetched(agent::Session& session, MailDesk& desk, const wire::R
   return {};
 }
 
+Status Outbox::on_lend(agent::Service& service, agent::Session& session, MailDesk& desk,
+                       const wire::RuntimeMessage& message, Instant now) {
+  const auto found = desk.asked.find(message.id);
+  if (found == desk.asked.end()) return {};  // It was stopped meanwhile, and the peer hears of that.
+  Send& send = *found->second;
+  if (message.landing == 0 || send.landing != 0 || send.is_unwritten) {
+    return Status(Code::kCorrupt, "a peer lends memory for a message that it was granted");
+  }
+  send.landing = message.landing;
+  if (send.pieces == nullptr && send.envelope.bytes != 0) {
+    send.write =
+        carrier_.begin_write(service, session, message.lent, send.envelope.bytes, part_class_of(send), send.id);
+  }
+  if (send.write == 0) {
+    give_up_write(session, desk, send, now);
+  } else {
+    desk.of(stream_class_of(send)).streams.push_back(send);
+  }
+  carrier_.serve(session, now);
+  return {};
+}
+
+/// The receiver takes its memory back and grants the message anew.
+void Outbox::give_up_write(agent::Session& session, MailDesk& desk, Send& send, Instant now) {
+  end_write(desk, send);
+  send.hook.unlink();
+  desk.say({.kind = wire::RuntimeKind::kUnwritten, .id = send.id, .landing = send.landing});
+  send.landing = 0;
+  send.is_unwritten = true;
+  carrier_.serve(session, now);
+}
+
+void Outbox::end_write(MailDesk& desk, Send& send) {
+  if (send.write != 0) carrier_.end_write(std::exchange(send.write, 0));
+  desk.writing -= send.sent - send.written;
+  send.sent = send.written = 0;
+}
+
+void Outbox::on_written(agent::Session& session, MailDesk& desk, std::uint64_t id, std::uint64_t bytes,
+                        const Status& status, Instant now) {
+  const auto found = desk.asked.find(id);
+  if (found == desk.asked.end()) return;
+  Send& send = *found->second;
+  if (!status.ok()) return give_up_write(session, desk, send, now);
+  send.written += bytes;
+  desk.writing -= bytes;
+  carrier_.serve(session, now);
+  if (send.written < send.envelope.bytes) return;
+  desk.asked.erase(found);
+  desk.say({.kind = wire::RuntimeKind::kWritten, .landing = send.landing});
+  end_write(desk, send);
+  end_(send, {});
+}
+
 void Outbox::forget(agent::Session& session, MailDesk& desk, Send& send, Instant now) {
   desk.asked.erase(send.id);
+  if (send.write != 0) end_write(desk, send);
   if (!planted(Planted::kGoneUntold)) {  // It does not overtake what it speaks of.
     desk.of(send.priority).words.push_back({{.kind = wire::RuntimeKind::kGone, .id = send.id}, {}});
   }

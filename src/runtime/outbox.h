@@ -22,7 +22,9 @@
 
 namespace hawser::runtime {
 
-inline constexpr std::size_t kPieceMin = 16 * 1024;  ///< Smaller pieces are sent together.
+inline constexpr std::size_t kPieceMin = 16 * 1024;                   ///< Smaller pieces are sent together.
+inline constexpr std::uint64_t kWriteChunk = std::uint64_t{1} << 20;  ///< Of a message, written at once;
+inline constexpr std::uint64_t kWritesMax = std::uint64_t{4} << 20;   ///< of all of them, under way to one peer.
 inline constexpr int kPartsAtOnce = 4;  ///< Of large messages, sent to one peer on one channel in one turn.
 
 /// The message's bytes from `offset` on, as many as there is room for.
@@ -47,8 +49,17 @@ class Outbox {
   // What the receiver says. An error is the receiver's.
   Status on_grant(agent::Session& session, MailDesk& desk, const wire::RuntimeMessage& message, Instant now);
   Status on_fetched(agent::Session& session, MailDesk& desk, const wire::RuntimeMessage& message, Instant now);
+  Status on_lend(agent::Service& service, agent::Session& session, MailDesk& desk, const wire::RuntimeMessage& message,
+                 Instant now);
+  /// So many bytes of the message of this number were written, or not. See Service::on_written.
+  void on_written(agent::Session& session, MailDesk& desk, std::uint64_t id, std::uint64_t bytes, const Status& status,
+                  Instant now);
+  /// The send is about to end: nothing reads its memory from now on.
+  void end_write(MailDesk& desk, Send& send);
 
  private:
+  void give_up_write(agent::Session& session, MailDesk& desk, Send& send, Instant now);
+  agent::Sent write_next(agent::Session& session, MailDesk& desk, Send& send);
   agent::Sent say(agent::Session& session, Priority priority, const wire::RuntimeMessage& message);
   agent::Sent say_all(agent::Session& session, std::list<Word>& words, Priority priority, std::size_t* work);
   std::span<const std::byte> together(const Send& send, std::uint64_t offset, std::size_t size);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/mailbox.h"
 #include "runtime/test_carrier.h"
 
 namespace hawser::runtime {
@@ -44,7 +45,21 @@ class OutboxTest : public testing::Test {
     return outbox_.on_fetched(*session_, desk_, word, kAt);
   }
 
+  Status hear_lend(const Send& send, std::uint64_t landing) {
+    return outbox_.on_lend(service_, *session_, desk_,
+                           {.kind = RuntimeKind::kLend,
+                            .id = send.id,
+                            .landing = landing,
+                            .lent = {.index = 1, .generation = 1, .key = {1, 2}}},
+                           kAt);
+  }
+  void note_written(const Send& send, std::uint64_t bytes, const Status& status = {}) {
+    outbox_.on_written(*session_, desk_, send.id, bytes, status, kAt);
+  }
+  const wire::RuntimeMessage& last_word() { return desk_.of(Priority::kRealtime).words.back().message; }
+
   TestCarrier carrier_;
+  Mailbox service_{carrier_};
   TestSession session_;
   MailDesk desk_;
   std::vector<Operation*> ended_;
@@ -156,6 +171,78 @@ TEST_F(OutboxTest, RoomThatWasFreedIsToldOnceItIsMuch) {
   EXPECT_EQ(said()[0].bytes, kEagerWindow / 4 + 1);
   EXPECT_EQ(said()[0].priority, Priority::kBulk);
   EXPECT_EQ(its.freed_bytes, 0U);
+}
+
+TEST_F(OutboxTest, WhatTheReceiverLendsIsWrittenInChunksUpToABound) {
+  carrier_.quits = true;
+  bytes_.resize(kWritesMax + kWriteChunk + 1);
+  Send& send = message(kWritesMax + kWriteChunk + 1);
+  EXPECT_EQ(outbox_.announce(*session_, desk_, send), Sent::kYes);
+  ASSERT_TRUE(hear_lend(send, 9).ok());
+  for (int turn = 0; turn < 3; ++turn) pump();
+  EXPECT_EQ(carrier_.writes.size(), kWritesMax / kWriteChunk);
+  EXPECT_EQ(desk_.writing, kWritesMax);
+  note_written(send, kWriteChunk);
+  pump();
+  EXPECT_EQ(carrier_.writes.back(), (TestCarrier::Written{send.id + 1000, kWritesMax, kWriteChunk}));
+  while (desk_.writing > 0) {
+    note_written(send, std::min(desk_.writing, kWriteChunk));
+    pump();
+  }
+  EXPECT_EQ(carrier_.writes.back().size, 1U);
+  ASSERT_EQ(ended_.size(), 1U);
+  EXPECT_EQ(said().back().kind, RuntimeKind::kWritten);
+  EXPECT_EQ(said().back().landing, 9U);
+  EXPECT_EQ(carrier_.ended_writes.size(), 1U);
+  EXPECT_TRUE(desk_.asked.empty());
+}
+
+TEST_F(OutboxTest, WhatCannotBeWrittenGoesInParts) {
+  for (const bool is_later : {false, true}) {
+    carrier_.quits = is_later;
+    Send& send = message(2 * kEagerMax);
+    EXPECT_EQ(outbox_.announce(*session_, desk_, send), Sent::kYes);
+    ASSERT_TRUE(hear_lend(send, 9).ok());
+    if (is_later) {
+      pump();
+      note_written(send, 2 * kEagerMax, Status(Code::kDisconnected, "the path is gone"));
+      EXPECT_EQ(carrier_.ended_writes.size(), 1U);
+    }
+    EXPECT_EQ(last_word().kind, RuntimeKind::kUnwritten);
+    EXPECT_EQ(last_word().id, send.id);
+    EXPECT_EQ(desk_.writing, 0U);
+    EXPECT_EQ(hear_lend(send, 10).code(), Code::kCorrupt) << "once is enough";
+    ASSERT_TRUE(hear(RuntimeKind::kGrant, send, 9).ok());
+    const std::size_t before = ended_.size();
+    pump();
+    EXPECT_EQ(ended_.size(), before + 1);
+    carrier_.said.clear();
+  }
+}
+
+TEST_F(OutboxTest, AWriteWhosePathIsGoneIsGivenUp) {
+  carrier_.quits = true;
+  carrier_.write_answer = agent::LentWrite::kLost;
+  Send& send = message(2 * kEagerMax);
+  EXPECT_EQ(outbox_.announce(*session_, desk_, send), Sent::kYes);
+  ASSERT_TRUE(hear_lend(send, 9).ok());
+  pump();
+  EXPECT_EQ(last_word().kind, RuntimeKind::kUnwritten);
+  EXPECT_TRUE(hear(RuntimeKind::kFetched, send, 9).ok()) << "its receiver has stopped";
+  EXPECT_EQ(ended_.size(), 1U);
+}
+
+TEST_F(OutboxTest, AStoppedMessageIsWrittenNoFurther) {
+  carrier_.quits = true;
+  Send& send = message(2 * kEagerMax);
+  EXPECT_EQ(outbox_.announce(*session_, desk_, send), Sent::kYes);
+  ASSERT_TRUE(hear_lend(send, 9).ok());
+  pump();
+  outbox_.forget(*session_, desk_, send, kAt);
+  EXPECT_EQ(carrier_.ended_writes.size(), 1U);
+  EXPECT_EQ(desk_.writing, 0U);
+  note_written(send, 2 * kEagerMax);
+  EXPECT_TRUE(ended_.empty()) << "nothing is told of it";
 }
 
 }  // namespace

@@ -40,12 +40,40 @@ class TestCarrier final : public agent::Carrier {
     if (fetches) std::memcpy(into.data(), reinterpret_cast<const void*>(address), into.size());
     return fetches;
   }
+  bool lends(agent::Session&) const override { return quits; }
+  Result<wire::Lent> lend(agent::Session&, std::span<std::byte> bytes) override {
+    if (!quits) return Status(Code::kBusy, "too much is lent");
+    const auto index = static_cast<std::uint32_t>(lent.size());
+    lent.push_back(bytes);
+    return wire::Lent{.index = index, .generation = 1, .key = {1, 2}};
+  }
+  void take_back(const wire::Lent& its) override { taken_back.push_back(its.index); }
+  std::uint64_t begin_write(agent::Service&, agent::Session&, const wire::Lent&, std::uint64_t, Priority,
+                            std::uint64_t cookie) override {
+    return quits ? cookie + 1000 : 0;
+  }
+  agent::LentWrite write(std::uint64_t number, std::uint64_t offset, std::span<const std::byte> bytes) override {
+    if (write_answer == agent::LentWrite::kYes) writes.push_back({number, offset, bytes.size()});
+    return write_answer;
+  }
+  void end_write(std::uint64_t number) override { ended_writes.push_back(number); }
   Instant now() const override { return Instant::from_ns(1'000'000); }
   void note_deadline() override {}
   void note_end() override {}
 
   agent::Sent answer = agent::Sent::kYes;
   bool fetches = false, is_up = false;
+  bool quits = false;  ///< The path: memory may be lent over it.
+  agent::LentWrite write_answer = agent::LentWrite::kYes;
+  struct Written {
+    std::uint64_t number, offset;
+    std::size_t size;
+    friend bool operator==(const Written&, const Written&) = default;
+  };
+  std::vector<Written> writes;
+  std::vector<std::uint64_t> ended_writes;
+  std::vector<std::span<std::byte>> lent;  ///< By index.
+  std::vector<std::uint32_t> taken_back;
   std::vector<std::string> said;
   std::vector<std::uint32_t> channels;  ///< Of these.
   std::set<std::uint32_t> full;         ///< Channels without credit.

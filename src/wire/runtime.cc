@@ -58,12 +58,21 @@ bool read_rest(base::ByteReader& in, RuntimeMessage& message) {
       message.address = in.varint();
       return true;
     case RuntimeKind::kTaken:
+    case RuntimeKind::kWritten:
       message.landing = in.u64();
       return true;
     case RuntimeKind::kFetched:
     case RuntimeKind::kGrant:
+    case RuntimeKind::kUnwritten:
       message.id = in.u64();
       message.landing = in.u64();
+      return true;
+    case RuntimeKind::kLend:
+      message.id = in.u64();
+      message.landing = in.u64();
+      message.lent.index = static_cast<std::uint32_t>(in.varint(UINT32_MAX));
+      message.lent.generation = static_cast<std::uint32_t>(in.varint(UINT32_MAX));
+      message.lent.key = in.id();
       return true;
     case RuntimeKind::kPart:
       message.landing = in.u64();
@@ -134,6 +143,7 @@ bool is_sane(const RuntimeMessage& message) {
     return false;
   if (message.kind == RuntimeKind::kEager && message.envelope.bytes != message.body.size()) return false;
   if (message.kind == RuntimeKind::kPart && message.body.empty()) return false;
+  if (message.kind == RuntimeKind::kLend && message.lent.key.is_zero()) return false;
   if (message.kind == RuntimeKind::kAgree) {
     const bool is_phase = message.phase >= AgreementPhase::kVote && message.phase <= AgreementPhase::kAbsent;
     return is_phase && !message.body.empty() && message.body.size() % 2 == 0 && message.body.size() <= kRankBitmapsMax;
@@ -163,12 +173,21 @@ std::span<const std::byte> encode(const RuntimeMessage& message, RuntimeBuffer& 
       out.varint(message.address);
       break;
     case RuntimeKind::kTaken:
+    case RuntimeKind::kWritten:
       out.u64(message.landing);
       break;
     case RuntimeKind::kFetched:
     case RuntimeKind::kGrant:
+    case RuntimeKind::kUnwritten:
       out.u64(message.id);
       out.u64(message.landing);
+      break;
+    case RuntimeKind::kLend:
+      out.u64(message.id);
+      out.u64(message.landing);
+      out.varint(message.lent.index);
+      out.varint(message.lent.generation);
+      out.id(message.lent.key);
       break;
     case RuntimeKind::kPart:
       out.u64(message.landing);

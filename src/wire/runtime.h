@@ -13,6 +13,11 @@
 //   freed   (5) class:u8, bytes:varint, messages:varint
 //                                                of eager messages of that class (0 critical, 1 realtime, 2 bulk) that
 //                                                the receiver has no more to keep
+//   lend   (18) id:u64, landing:u64, index:varint, generation:varint, key:16
+//                                                the receiver wants the asked message `id`, and lends the memory where
+//                                                it goes
+//   written (19) landing:u64                     all of the message is in the memory that was lent for it
+//   unwritten (20) id:u64, landing:u64           it will not be written there: the receiver takes the memory back
 //   fetched (11) id:u64, landing:u64             the receiver has read the asked message `id` where it lies
 //   taken  (12) landing:u64                      it was there all the time: what was read is the message
 //   gone    (6) id:u64                           the asked message `id` will never come
@@ -53,6 +58,7 @@
 #include <hawser/status.h>
 #include <hawser/transfer.h>
 
+#include "wire/lent.h"
 #include "wire/link.h"
 
 namespace hawser::wire {
@@ -87,6 +93,9 @@ enum class RuntimeKind : std::uint8_t {
   kChecked = 15,
   kLost = 16,
   kBell = 17,
+  kLend = 18,
+  kWritten = 19,
+  kUnwritten = 20,
 };
 
 /// The subject of an agreement's message: see runtime/agreement.h.
@@ -133,6 +142,7 @@ struct RuntimeMessage {
   std::uint32_t ballot = 0;
   std::uint8_t calls = 0;
   bool flag = false;
+  Lent lent = {};                   ///< Of kLend.
   std::span<const std::byte> body;  ///< Bytes, a text, or bitmaps.
 };
 
@@ -146,12 +156,13 @@ constexpr Priority class_of_runtime(std::uint32_t channel) {
   return channel == kRuntimeBulkChannel ? Priority::kBulk : Priority::kRealtime;
 }
 
-/// Whether a Send on this channel that begins with `bytes` is one of those by which ranks agree on how bytes travel: what
-/// they wait for are those bytes, so bulk need not step aside. See goes_aside.
+/// Whether a Send on this channel that begins with `bytes` is one of those by which ranks agree on how bytes travel:
+/// what they wait for are those bytes, so bulk need not step aside. See goes_aside.
 constexpr bool runtime_goes_aside(std::uint32_t channel, std::span<const std::byte> bytes) {
   if ((channel != kRuntimeChannel && channel != kRuntimeBulkChannel) || bytes.empty()) return false;
   const auto kind = static_cast<RuntimeKind>(bytes[0]);
-  return kind == RuntimeKind::kAsk || kind == RuntimeKind::kGrant || kind == RuntimeKind::kFreed;
+  return kind == RuntimeKind::kAsk || kind == RuntimeKind::kGrant || kind == RuntimeKind::kLend ||
+         kind == RuntimeKind::kWritten || kind == RuntimeKind::kFreed;
 }
 
 using RuntimeBuffer = std::array<std::byte, kRuntimeHeadMax>;

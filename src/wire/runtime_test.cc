@@ -44,7 +44,10 @@ std::vector<RuntimeMessage> one_of_each() {
           {.kind = RuntimeKind::kChecked, .world = 7, .code = Code::kInvalid, .number = 300},
           {.kind = RuntimeKind::kChecked, .world = 7, .code = Code::kBusy, .number = 300},
           {.kind = RuntimeKind::kLost, .world = 7, .flag = true, .body = base::as_bytes("\x05")},
-          {.kind = RuntimeKind::kBell, .world = 7}};
+          {.kind = RuntimeKind::kBell, .world = 7},
+          {.kind = RuntimeKind::kLend, .id = 5, .landing = 6, .lent = {.index = 300, .generation = 2, .key = {3, 4}}},
+          {.kind = RuntimeKind::kWritten, .landing = 6},
+          {.kind = RuntimeKind::kUnwritten, .id = 5, .landing = 6}};
 }
 
 TEST(WireRuntime, GoldenVectors) {
@@ -69,7 +72,10 @@ TEST(WireRuntime, GoldenVectors) {
       "0f0700000000000000ac0201",
       "0f0700000000000000ac0204",
       "1007000000000000000105",
-      "110700000000000000"};
+      "110700000000000000",
+      "1205000000000000000600000000000000ac020204000000000000000300000000000000",
+      "130600000000000000",
+      "1405000000000000000600000000000000"};
   const std::vector<RuntimeMessage> all = one_of_each();
   for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(hex(bytes_of(all[i])), golden[i]) << i;
 }

@@ -47,6 +47,8 @@ inline constexpr PlantedBug kPlantedBugs[] = {
      "hosts_own_way",
      sim::Mode::kMapped,
      {"nothing about it is invalid", "though nothing held it up", "other bytes"}},
+    {Planted::kLentKept, "lent_kept", sim::Mode::kStream, {"after"}},
+    {Planted::kWrittenEarly, "written_early", sim::Mode::kStream, {"other bytes", "torn"}},
     {Planted::kFetchedIsTaken, "fetched_is_taken", sim::Mode::kMapped, {"torn", "other bytes"}, 2500},
     {Planted::kGoneUntold,
      "gone_untold",

@@ -369,7 +369,7 @@ void Connector::release_paths(Session& session) {
 
 void Connector::invalidate(Session& session, const Status& cause, Instant now) {
   {
-    const PathReleases::Later later(uses_.ports.releases(), session.slots == 0);
+    const PathReleases::Later later(uses_.ports.releases(), session.slots == 0 && session.lent_chunks == 0);
     feed(session, SessionEvent::kInvalidate, cause, now);
   }
   if (session.slots == 0) uses_.peers.forget(*session.peer);  // Buried later, but it may be met again at once.

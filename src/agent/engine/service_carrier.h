@@ -10,6 +10,8 @@
 #include <string_view>
 
 #include "agent/engine/connector.h"
+#include "agent/engine/lent_memory.h"
+#include "agent/engine/lent_writes.h"
 #include "agent/engine/message_desk.h"
 #include "agent/engine/news.h"
 #include "agent/engine/region_bindings.h"
@@ -31,6 +33,8 @@ class ServiceCarrier final : public Carrier {
     Connector& connector;
     MessageDesk& messages;
     RegionBindings& bindings;
+    LentMemory& lent;
+    LentWrites& writes;
     const PeerRegister& peers;
     News& news;
     const Clock& clock;
@@ -48,6 +52,19 @@ class ServiceCarrier final : public Carrier {
   bool fetch(Session& session, std::uint64_t address, std::span<std::byte> into) override;
   Result<std::unique_ptr<backend::View>> view(Session& session,
                                               const std::shared_ptr<const RemoteRegion>& region) override;
+  bool lends(Session& session) const override { return uses_.lent.lends(session); }
+  Result<wire::Lent> lend(Session& session, std::span<std::byte> bytes) override {
+    return uses_.lent.lend(session, bytes);
+  }
+  void take_back(const wire::Lent& lent) override { uses_.lent.take_back(lent); }
+  std::uint64_t begin_write(Service& service, Session& session, const wire::Lent& lent, std::uint64_t size,
+                            Priority priority, std::uint64_t cookie) override {
+    return uses_.writes.begin(service, session, lent, size, priority, cookie);
+  }
+  LentWrite write(std::uint64_t number, std::uint64_t offset, std::span<const std::byte> bytes) override {
+    return uses_.writes.write(number, offset, bytes, now());
+  }
+  void end_write(std::uint64_t number) override { uses_.writes.end(number); }
   Instant now() const override { return uses_.clock.now(); }
   void note_deadline() override { uses_.services.note_deadline(); }
   void note_end() override { uses_.news.note(); }

@@ -75,6 +75,16 @@ class Cards {
   ~Cards() = default;
 };
 
+/// Keys of regions.
+class Keys {
+ public:
+  /// One that nobody can guess.
+  virtual base::Id128 make_key() = 0;
+
+ protected:
+  ~Keys() = default;
+};
+
 /// Those that wait outside of the lane.
 class Waiters {
  public:

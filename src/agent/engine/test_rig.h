@@ -183,7 +183,7 @@ inline std::shared_ptr<PeerCore> hand_peer(const std::string& name, std::uint64_
 }
 
 /// The agent around the engine.
-class HandHost final : public PeerRegister, public Cards, public Waiters {
+class HandHost final : public PeerRegister, public Cards, public Keys, public Waiters {
  public:
   Result<std::shared_ptr<PeerCore>> meet(const backend::Identity& who) override {
     if (!meet_answer.ok()) return meet_answer;
@@ -216,6 +216,7 @@ class HandHost final : public PeerRegister, public Cards, public Waiters {
   }
   void renew(OpenBackend& backend) override { renewed.push_back(backend.name); }
 
+  base::Id128 make_key() override { return {9, ++keys}; }
   void hint(CompletionKind kind, std::uint64_t) override { hints.push_back(kind); }
   void wake() override { ++wakes; }
 
@@ -229,6 +230,7 @@ class HandHost final : public PeerRegister, public Cards, public Waiters {
   std::uint64_t revision = 1, known_card = 0, card_base = 0;
   std::shared_ptr<PeerCore> card_of;
   std::vector<CompletionKind> hints;
+  std::uint64_t keys = 0;  ///< Made so far.
 };
 
 /// The engine with all its members. `first` and `second` are its backends, the preferred one first.
@@ -389,6 +391,7 @@ class Rig {
                  .clock = clock,
                  .peers = host,
                  .cards = host,
+                 .keys = host,
                  .waiters = host,
                  .reports = reports,
                  .rng = base::Rng(1)}};

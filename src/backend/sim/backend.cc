@@ -32,10 +32,11 @@ Traits mapped_traits(const MappedOptions& options, const Seat& seat) {
   return traits;
 }
 
-Traits streamed_traits(const Seat& seat) {
+Traits streamed_traits(const Seat& seat, const PipeOptions& pipe) {
   Traits traits = backend::stream::stream_traits(seat.name);
   traits.chunk_bytes_max = seat.chunk_bytes_max;
   traits.chunk_pieces_max = 16;
+  traits.quits_at_once = !pipe.by_reference;
   return traits;
 }
 
@@ -45,7 +46,8 @@ class SimBackend final : public Backend {
       : context_(context),
         universe_(universe),
         seat_(std::move(seat)),
-        traits_(seat_.mode == Mode::kMapped ? mapped_traits(universe.hub.options(), seat_) : streamed_traits(seat_)) {}
+        traits_(seat_.mode == Mode::kMapped ? mapped_traits(universe.hub.options(), seat_)
+                                            : streamed_traits(seat_, universe.net.options().pipe)) {}
 
   /// Listens, so that the address is taken or the error is known before the card is made.
   Status open() {

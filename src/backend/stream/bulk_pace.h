@@ -1,8 +1,8 @@
 #pragma once
 
 // BulkPace: how much bulk the paths of a port move in one turn. Whatever comes meanwhile waits for the turn's end, so
-// bulk moves in small steps where small operations come beside it, and in larger ones the longer there was none. A small
-// operation that comes when no bulk is under way, such as the barrier before a large collective, changes nothing.
+// bulk moves in small steps where small operations come beside it, and in larger ones the longer there was none. A
+// small operation that comes when no bulk is under way, such as the barrier before a large collective, changes nothing.
 //
 // Thread rule: one thread.
 

@@ -18,6 +18,7 @@ constexpr double kPieceNs = 60;
 
 Traits tcp_traits() {
   Traits traits = stream::stream_traits("tcp");
+  traits.quits_at_once = true;            // The kernel has copied what was sent.
   traits.reaches.add(DeviceKind::kFile);  // Those of peers, which move them: see backend/stream/file_desk.h.
   traits.latency_ns = kLatencyNs;
   traits.bytes_per_ns = kBytesPerNs;

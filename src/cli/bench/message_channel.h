@@ -1,6 +1,7 @@
 #pragma once
 
-// The channel on which the bench's child takes messages, and the text of the notification that it answers in mode "heed".
+// The channel on which the bench's child takes messages, and the text of the notification that it answers in mode
+// "heed".
 
 #include <cstdint>
 #include <string_view>

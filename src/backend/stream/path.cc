@@ -167,6 +167,7 @@ void StreamPath::begin_close(Instant now) {
   if (phase_ == Phase::kUp) {
     machine_->bye(Code::kDisconnected, "the agent is closing");
     phase_ = Phase::kClosing;
+    streams_.stop_landing();
     deadline_ = now + kClosePatience;
     activate();
   } else if (phase_ == Phase::kHearing) {
@@ -358,6 +359,7 @@ void StreamPath::turn_shake(unsigned index, Instant now) {
   } else {
     machine_->open_stream(index);
   }
+  if (phase_ == Phase::kUp) streams_.land(index, *machine_);
 }
 
 void StreamPath::shake_failed(unsigned index, const Status& why, Instant now) {
@@ -582,11 +584,13 @@ std::size_t StreamPath::receive_on(unsigned index, std::uint64_t bytes_max) {
     lose(index, ended(moved, *lane.stream));
     return 1;
   }
-  lane.owner.readable = moved.bytes > 0;
-  if (moved.bytes == 0) return 0;
+  lane.owner.readable = moved.bytes + moved.placed > 0;
+  if (!lane.owner.readable) return 0;
   watch_->note_heard();
-  if (Status status = machine_->received(index, moved.bytes); !status.ok()) go_down(status);
-  return moved.bytes;
+  Status status = streams_.landed(index);
+  if (status.ok() && moved.bytes > 0) status = machine_->received(index, moved.bytes);
+  if (!status.ok()) go_down(status);
+  return std::max<std::size_t>(moved.bytes, 1);
 }
 
 void StreamPath::answer_news(Instant now) {
@@ -730,10 +734,12 @@ std::size_t StreamPath::hear_last_words(unsigned index, int steps) {
     const Moved moved = lane.stream->receive({shared_.parts.data(), count});
     shared_.watch.count(moved.bytes);
     bytes += moved.bytes;
-    lane.owner.readable = moved.bytes > 0;
+    lane.owner.readable = moved.bytes + moved.placed > 0;
     if (moved.closed && index != 0) lane.stream.reset();
-    if (moved.bytes == 0) break;
-    if (Status status = machine_->received(index, moved.bytes); !status.ok()) go_down(status);
+    if (moved.bytes + moved.placed == 0) break;
+    Status status = streams_.landed(index);
+    if (status.ok() && moved.bytes > 0) status = machine_->received(index, moved.bytes);
+    if (!status.ok()) go_down(status);
   }
   return bytes;
 }
@@ -741,6 +747,7 @@ std::size_t StreamPath::hear_last_words(unsigned index, int steps) {
 // The peer said goodbye, and messages that it sent before are still on their way on another stream.
 void StreamPath::begin_hearing() {
   phase_ = Phase::kHearing;
+  streams_.stop_landing();
   deadline_ = Instant::max();
   activate();
 }

@@ -54,12 +54,13 @@ def hosts():
         yield HOSTS
 
 
-def start(host, *inner, **environment):
+def start(host, *inner, stdin=None, **environment):
     """A program on a host, with none of this process's variables of Hawser."""
     command = ["ip", "netns", "exec", host, "unshare", "-p", "-m", "-f", "--kill-child", "--mount-proc", "sh", "-c", ENTER,
                "sh", *inner]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("HAWSER_")}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=kept | environment)
+    return subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            env=kept | environment)
 
 
 def start_python(host, code, *arguments, **environment):

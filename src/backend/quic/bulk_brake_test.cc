@@ -11,9 +11,12 @@ TEST(BulkBrake, HoldsBulkBehindItsBoundForAWhileAfterASmallWrite) {
   BulkBrake brake(true);
   const Instant now = Instant::from_ns(1'000'000'000);
   EXPECT_FALSE(brake.holds(kBulk, 10 * kMost, now)) << "nothing small is about";
-  brake.note_write(kBulk, now);
+  Instant bulk = Instant::min(), messages = Instant::min();
+  brake.note_write(kBulk, bulk, now);
   EXPECT_FALSE(brake.holds(kBulk, 10 * kMost, now));
-  brake.note_write(BulkBrake::kSmallMost, now);
+  brake.note_write(1, bulk, now + BulkBrake::kFor - Duration(1));
+  EXPECT_FALSE(brake.holds(kBulk, 10 * kMost, now)) << "the end of bulk is no message";
+  brake.note_write(BulkBrake::kSmallMost, messages, now);
   EXPECT_TRUE(brake.holds(kBulk, kMost, now));
   EXPECT_FALSE(brake.holds(kBulk, kMost - 1, now));
   EXPECT_FALSE(brake.holds(BulkBrake::kSmallMost, 10 * kMost, now)) << "small ones go";
@@ -24,7 +27,8 @@ TEST(BulkBrake, HoldsBulkBehindItsBoundForAWhileAfterASmallWrite) {
 TEST(BulkBrake, HoldsNothingWhereItIsOff) {
   BulkBrake brake(false);
   const Instant now = Instant::from_ns(1'000'000'000);
-  brake.note_write(1, now);
+  Instant messages = Instant::min();
+  brake.note_write(1, messages, now);
   EXPECT_FALSE(brake.holds(kBulk, 10 * kMost, now));
 }
 

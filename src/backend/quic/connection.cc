@@ -595,7 +595,7 @@ std::size_t Connection::write(Flow& flow, std::span<const iovec> parts, Instant 
   std::size_t total = 0, wanted = 0;
   for (const iovec& part : parts) wanted += part.iov_len;
   if (brake_.holds(wanted, under_way(), now)) return 0;
-  brake_.note_write(wanted, now);
+  brake_.note_write(wanted, flow.bulk_until, now);
   std::size_t skip = 0;  // So much of the first part is taken.
   while (total < wanted && flow.out_sent == flow.out.size() && flow.out.size() < Flow::kUnackedMax) {
     if (state_ != State::kUp) break;

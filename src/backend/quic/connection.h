@@ -75,6 +75,7 @@ struct Flow {
   bool is_aborted = false;  ///< Its user has dropped what was not acknowledged.
   bool is_over = false;     ///< ngtcp2 knows it no more.
   AckWatch watch;
+  Instant bulk_until = Instant::min();  ///< See BulkBrake.
   bool wants_room = false;
   bool is_readable = false;  ///< News for its user.
   bool is_writable = false;

@@ -760,14 +760,18 @@ std::size_t StreamPath::turn_hearing(Instant now) {
   }
   std::size_t work = 0;
   bool may_come = false;
+  // One that waits for others brings nothing, nor is its end seen: it counts while the lane has to poll.
+  const auto may_bring = [this](unsigned stream) {
+    return streams_[stream].stream != nullptr && (machine_->wants(stream) || machine_->awaits_poll());
+  };
   for (unsigned index = 1; index < streams_.count() && phase_ == Phase::kHearing; ++index) {
     if (!machine_->may_carry_messages(index)) continue;
     work += hear_last_words(index, kHearSteps);
-    may_come = may_come || streams_[index].stream != nullptr;
+    may_come = may_come || may_bring(index);
   }
-  streams_.each_link([&](unsigned stream, const PathStreams::Lane& lane) {
+  streams_.each_link([&](unsigned stream, const PathStreams::Lane&) {
     if (phase_ == Phase::kHearing) work += hear_last_words(stream, kHearSteps);
-    may_come = may_come || lane.stream != nullptr;
+    may_come = may_come || may_bring(stream);
   });
   if (phase_ == Phase::kHearing) watch_memory(now);
   if (phase_ != Phase::kHearing || (machine_->awaits_words() && may_come && now < deadline_)) return work;

@@ -1,7 +1,7 @@
 // The tcp backend against raw sockets that do the same, interleaved in one run: two processes, one per core.
 //
 //   tcp_raw_bench [--rounds N] [--only TEXT] [--param key=value]... [--tls 1] [--quic 1] [--quic-param key=value]...
-//                 [--bare BYTES [--bare-streams N]]
+//                 [--bare BYTES [--bare-streams N]] [--connects N]
 //
 // Each row runs raw and hawser by turns, N times, and prints the medians and their ratio. `near` or `far` before a row
 // tells how the two cores share caches (round trip of one cache line below or above 260 ns); rows of different words do
@@ -12,6 +12,7 @@
 // prints first what of the processor such a session takes. --quic 1 runs the backend quic in the same rounds, too,
 // beside the same ceiling, and --bare BYTES ngtcp2 alone with datagrams of that size (bare_quic.h); for the backend the
 // same is --quic-param datagram=BYTES. --covered 1 runs these ways alone, for a profiler; it prints no ratio.
+// --connects N measures how long N paths take to come up, in clear and by these ways, and nothing else.
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -430,6 +431,38 @@ std::vector<double> run_hawser(const Shape& shape, std::byte* mine, std::byte* t
   return times;
 }
 
+/// How long a path takes from its opening until it is up, one after the other. They are dropped once all were made.
+std::vector<double> run_connects(std::size_t count, std::byte* mine, std::byte* theirs, const Over& over) {
+  auto* board = new (map_shared(sizeof(Board))) Board();
+  for (int i = 0; i < 2; ++i) board->incarnation[i] = base::random_id128(), board->key[i] = base::random_id128();
+  const pid_t child = fork();
+  if (child == 0) hawser_child({.name = "connects"}, *board, theirs, over);
+  while (!board->ready) sched_yield();
+  std::vector<double> times;
+  {
+    End end(0, *board, mine, over);
+    backend::PathTarget target;
+    target.peer = "b";
+    target.incarnation = board->incarnation[1];
+    target.address = board->address;
+    for (std::size_t i = 0; i < count && !end.down; ++i) {
+      const std::int64_t begin = now_ns();
+      target.deadline = Clock::steady().now() + std::chrono::seconds(3);
+      backend::Path* const path = end.port->open_path(target, Clock::steady().now()).value();
+      while (end.path != path && !end.down) end.turn();
+      times.push_back(static_cast<double>(now_ns() - begin));
+      end.port->release_path(path);
+      end.path = nullptr;
+      const std::int64_t settled = now_ns() + 2'000'000;  // The goodbye arrives.
+      while (now_ns() < settled) end.turn();
+    }
+    board->stop = true;
+    waitpid(child, nullptr, 0);
+  }
+  munmap(board, sizeof(Board));
+  return times;
+}
+
 bool verify(const Shape& shape, const std::byte* mine, const std::byte* theirs) {
   const auto local = offsets(shape, 1), remote = offsets(shape, 2);
   for (std::size_t i = 0; i < shape.blocks; ++i) {
@@ -637,6 +670,19 @@ void run_row(const Shape& shape, int rounds, Board& board, std::byte* mine, std:
   fflush(stdout);
 }
 
+void run_connects(std::size_t count, int rounds, std::byte* mine, std::byte* theirs, const Over& clear,
+                  const std::vector<Covered>& covered) {
+  for (int round = 0; round < rounds; ++round) {
+    const auto print = [&](const std::string& name, const Over& over) {
+      const Quantiles its = quantiles(run_connects(count, mine, theirs, over));
+      printf("connect %-6s p50 %9.1f us p99 %9.1f\n", name.c_str(), its.p50 / 1e3, its.p99 / 1e3);
+      fflush(stdout);
+    };
+    print("clear", clear);
+    for (const Covered& each : covered) print(each.name, each.over);
+  }
+}
+
 void run_covered(const Shape& shape, int rounds, std::byte* mine, std::byte* theirs, std::vector<Covered> covered) {
   for (int round = 0; round < rounds; ++round) {
     for (Covered& each : covered) each.add(shape, mine, theirs, 0);
@@ -650,6 +696,7 @@ int run(int argc, char** argv) {
   Params params, quic_params;
   bool has_tls = false, has_quic = false, is_covered_only = false;
   [[maybe_unused]] std::size_t bare = 0, bare_streams = 1;
+  std::size_t connects = 0;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string key = argv[i], value = argv[i + 1];
     if (key == "--rounds") rounds = std::atoi(value.c_str());
@@ -658,6 +705,7 @@ int run(int argc, char** argv) {
     if (key == "--quic") has_quic = value != "0";
     if (key == "--bare") bare = std::strtoul(value.c_str(), nullptr, 10);
     if (key == "--bare-streams") bare_streams = std::strtoul(value.c_str(), nullptr, 10);
+    if (key == "--connects") connects = std::strtoul(value.c_str(), nullptr, 10);
     if (key == "--covered") is_covered_only = value != "0";
     if (key == "--quic-param") quic_params[value.substr(0, value.find('='))] = value.substr(value.find('=') + 1);
     if (key == "--param") params[value.substr(0, value.find('='))] = value.substr(value.find('=') + 1);
@@ -687,6 +735,10 @@ int run(int argc, char** argv) {
   auto* board = new (map_shared(sizeof(Board))) Board();
   base::Rng rng(3);
   for (std::size_t i = 0; i < kArena; i += 8) *reinterpret_cast<std::uint64_t*>(mine + i) = rng.u64();
+  if (connects > 0) {
+    run_connects(connects, rounds, mine, theirs, clear, covered);
+    return 0;
+  }
   std::vector<Shape> shapes = {
       {.name = "8 B ping-pong", .count = 20000, .ping_pong = true},
       {.name = "8 B write", .count = 20000},

@@ -2,17 +2,23 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <cstdio>
+#include <filesystem>
 #include <memory>
+#include <sstream>
 
 #include "base/quantity.h"
 #include "base/try.h"
 #include "cli/command.h"
+#include "cli/demo_control.h"
 #include "cli/demo_decode.h"
 #include "cli/demo_report.h"
 #include "cli/demo_run.h"
 #include "cli/interrupt.h"
 #include "cli/json_out.h"
+#include "cli/rank_launcher.h"
 #include "cli/status_exit.h"
 #include "cli/system_limits.h"
 
@@ -26,7 +32,8 @@ constexpr std::uint64_t kDemoMemoryShare =
 constexpr const char* kDemoExamples =
     "  hawser demo --model llama-3.1-8b\n"
     "  hawser demo --model deepseek-v3 --backend tcp --requests 64 --json\n"
-    "  hawser demo --layers 48 --kv-heads 4 --head-dim 128 --prompt-tokens 512 --block-tokens 32";
+    "  hawser demo --layers 48 --kv-heads 4 --head-dim 128 --prompt-tokens 512 --block-tokens 32\n"
+    "  HAWSER_SECURITY=encrypt hawser demo --host node2";
 
 struct DemoArguments {
   Common common;
@@ -36,6 +43,7 @@ struct DemoArguments {
   std::string tokens = "64-1024";
   std::vector<std::string> backends;
   bool no_verify = false, no_ceiling = false;
+  std::string host, ssh = "ssh", remote_hawser;
   std::string role;
   int control_fd = -1;
   DemoOptions demo;
@@ -65,7 +73,7 @@ Result<Workload> work_of(DemoArguments& a) {
   HAWSER_TRY_ASSIGN(demo.tokens, parse_tokens(a.tokens));
   if (demo.memory == 0) demo.memory = default_memory();
   demo.verify = !a.no_verify;
-  demo.ceiling = !a.no_ceiling;
+  demo.ceiling = !a.no_ceiling && a.host.empty();  // Its loops are of this host.
   demo.progress = !a.common.json;
   demo.config = a.common.config;
   return arrange(demo.geometry, draw_requests(demo.requests, demo.tokens, a.block_tokens, demo.seed), demo.memory);
@@ -78,14 +86,36 @@ Status first_failure(const std::vector<RunReport>& runs) {
   return Status();
 }
 
+/// What starts the decode process on the other host: as `hawser run --hosts` starts ranks.
+Result<std::vector<std::string>> far_command(const DemoArguments& a) {
+  if (a.host.empty()) return std::vector<std::string>();
+  if (a.host.starts_with('-')) return Status(Code::kInvalid, "--host: a host's name does not begin with '-'");
+  std::vector<std::string> command;
+  std::istringstream words(a.ssh);
+  for (std::string word; words >> word;) command.push_back(word);
+  if (command.empty()) return Status(Code::kInvalid, "--ssh: no command is given that reaches the other host");
+  std::error_code error;
+  const std::string own = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  command.push_back(a.host);
+  command.push_back(shell_word(a.remote_hawser.empty() ? own : a.remote_hawser) + " demo --role decode");
+  return command;
+}
+
 int run_demo(DemoArguments& a) {
-  if (a.role == "decode") return run_decode(base::Fd(a.control_fd));
+  if (a.role == "decode") {
+    return a.control_fd < 0 ? run_decode(Control(base::Fd(STDIN_FILENO), base::Fd(STDOUT_FILENO)))
+                            : run_decode(Control(base::Fd(a.control_fd)));
+  }
+  Result<std::vector<std::string>> far = far_command(a);
+  if (!far) return fail("demo", a.common.json, far.error());
+  a.demo.far_command = *std::move(far);
   const Result<Workload> work = work_of(a);
   if (!work) return fail("demo", a.common.json, work.error());
   const Result<LoadedConfig> config = configuration(a.common.config);
   if (!config) return fail("demo", a.common.json, config.error());
   tell_warnings(*config);
-  if (a.backends.empty()) a.backends = {"shm", "tcp"};
+  if (a.backends.empty())
+    a.backends = a.host.empty() ? std::vector<std::string>{"shm", "tcp"} : std::vector<std::string>{"tcp"};
   catch_interrupts();
   std::vector<RunReport> runs;
   for (const std::string& backend : a.backends) {
@@ -146,6 +176,10 @@ void add_demo(Shell& shell) {
   command->add_option("--backend", a->backends, "shm, tcp or auto; may be repeated (default: shm, then tcp)");
   command->add_flag("--no-verify,!--verify", a->no_verify, "Leave the checksums out");
   command->add_flag("--no-ceiling,!--ceiling", a->no_ceiling, "Leave the raw loops out");
+  command->add_option("--host", a->host, "Where the second process runs (default: here)");
+  command->add_option("--ssh", a->ssh, "What starts it there, called with the host and a command")
+      ->capture_default_str();
+  command->add_option("--remote-hawser", a->remote_hawser, "The program hawser there (default: where it is here)");
   command->add_option("--role", a->role)->group("");  // hidden: the second process
   command->add_option("--control-fd", a->control_fd)->group("");
   on_run(shell, command, [a] { return run_demo(*a); });

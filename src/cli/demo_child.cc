@@ -19,13 +19,24 @@ constexpr int kSliceMs = 5;
 constexpr Duration kPatience = std::chrono::milliseconds(500);  // between SIGTERM and SIGKILL
 
 // Between fork and exec only system calls are made.
-[[noreturn]] void become(const char* command, const char* role, const char* fd_text, int control, pid_t parent) {
+void follow(pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // The parent died before the line above.
   // Ctrl-C reaches the whole process group; the parent decides what it means for the child.
   signal(SIGINT, SIG_IGN);
+}
+
+[[noreturn]] void become(const char* command, const char* role, const char* fd_text, int control, pid_t parent) {
+  follow(parent);
   if (fcntl(control, F_SETFD, 0) != 0) _exit(1);  // The one descriptor that outlives exec.
   execl("/proc/self/exe", "hawser", command, "--role", role, "--control-fd", fd_text, static_cast<char*>(nullptr));
+  _exit(127);
+}
+
+[[noreturn]] void become_far(const std::vector<char*>& words, int control, pid_t parent) {
+  follow(parent);
+  if (dup2(control, STDIN_FILENO) < 0 || dup2(control, STDOUT_FILENO) < 0) _exit(1);
+  execvp(words[0], words.data());
   _exit(127);
 }
 
@@ -48,6 +59,18 @@ Result<Child> Child::start(const std::string& command, const std::string& role, 
   const pid_t pid = fork();
   if (pid < 0) return base::errno_status("starting the second process", errno);
   if (pid == 0) become(command.c_str(), role.c_str(), fd_text.c_str(), control.get(), parent);
+  return Child(role, pid);
+}
+
+Result<Child> Child::start_far(const std::vector<std::string>& command, const std::string& role,
+                               const base::Fd& control) {
+  std::vector<char*> words;
+  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid < 0) return base::errno_status("starting the second process", errno);
+  if (pid == 0) become_far(words, control.get(), parent);
   return Child(role, pid);
 }
 

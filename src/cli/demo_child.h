@@ -1,7 +1,7 @@
 #pragma once
 
-// Child: the second process of demo and bench, this program again in another role. It dies with its parent, and its
-// own death is told with who and why.
+// Child: the second process of demo and bench, this program again in another role, here or on another host. It dies
+// with its parent, and its own death is told with who and why.
 //
 // Thread rule: one thread. Lifetime: the destructor ends the process and reaps it.
 
@@ -9,6 +9,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <hawser/status.h>
 #include <hawser/time.h>
@@ -21,6 +22,10 @@ class Child {
  public:
   /// Starts `hawser <command> --role <role> --control-fd N`, with `control` as its descriptor N.
   static Result<Child> start(const std::string& command, const std::string& role, const base::Fd& control);
+  /// Starts a command that leads to another host, with `control` as its standard input and output. The process there
+  /// ends with its line.
+  static Result<Child> start_far(const std::vector<std::string>& command, const std::string& role,
+                                 const base::Fd& control);
   Child(Child&& other) noexcept;
   Child& operator=(Child&&) = delete;
   ~Child();

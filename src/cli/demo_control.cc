@@ -1,12 +1,15 @@
 #include "cli/demo_control.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 
 #include "base/bytes.h"
 #include "base/try.h"
@@ -23,7 +26,23 @@ bool readable(int fd, int timeout_ms) {
   return poll(&entry, 1, timeout_ms) > 0;
 }
 
+/// Not a byte more than there is room for, and no signal where nobody reads.
+ssize_t put(int fd, const char* bytes, std::size_t size) {
+  const ssize_t sent = ::send(fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+  return sent < 0 && errno == ENOTSOCK ? write(fd, bytes, size) : sent;
+}
+
+ssize_t get(int fd, char* bytes, std::size_t size) {
+  const ssize_t got = recv(fd, bytes, size, MSG_DONTWAIT);
+  return got < 0 && errno == ENOTSOCK ? read(fd, bytes, size) : got;
+}
+
 }  // namespace
+
+Control::Control(base::Fd in, base::Fd out) : in_(std::move(in)), out_(std::move(out)) {
+  for (const int fd : {in_.get(), out_.get()}) static_cast<void>(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK));
+  signal(SIGPIPE, SIG_IGN);  // A line that is closed is an error of `send`.
+}
 
 Status Control::send(const Json& message, Duration timeout) {
   const std::string text = message.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -32,12 +51,12 @@ Status Control::send(const Json& message, Duration timeout) {
   frame += text;
   const Instant deadline = Clock::steady().now() + timeout;
   for (std::size_t sent = 0; sent < frame.size();) {
-    const ssize_t n = ::send(socket_.get(), frame.data() + sent, frame.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t n = put(out(), frame.data() + sent, frame.size() - sent);
     if (n > 0) {
       sent += static_cast<std::size_t>(n);
     } else if (errno == EAGAIN || errno == EINTR) {
       if (Clock::steady().now() > deadline) return Status(Code::kTimedOut, "the other process does not read");
-      pollfd entry{socket_.get(), POLLOUT, 0};
+      pollfd entry{out(), POLLOUT, 0};
       poll(&entry, 1, kControlSliceMs);
     } else {
       return base::errno_status(Code::kDisconnected, "telling the other process", errno);
@@ -48,7 +67,7 @@ Status Control::send(const Json& message, Duration timeout) {
 
 Result<bool> Control::fill() {
   std::array<char, 65536> bytes;
-  const ssize_t n = recv(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+  const ssize_t n = get(in_.get(), bytes.data(), bytes.size());
   if (n > 0) {
     buffer_.append(bytes.data(), static_cast<std::size_t>(n));
     return true;
@@ -80,7 +99,7 @@ Result<Json> Control::next(Duration timeout, const Idle& idle) {
     }
     if (idle) HAWSER_TRY(idle());
     if (Clock::steady().now() > deadline) return Status(Code::kTimedOut, "the other process is silent");
-    if (readable(socket_.get(), kControlSliceMs)) HAWSER_TRY(fill().status());
+    if (readable(in_.get(), kControlSliceMs)) HAWSER_TRY(fill().status());
   }
 }
 
@@ -91,7 +110,7 @@ Result<Json> Control::receive(std::string_view kind, Duration timeout, const Idl
   return Status(Code::kCorrupt, fmt::format("expected a message '{}', got '{}'", kind, got));
 }
 
-bool Control::pending() const { return !buffer_.empty() || readable(socket_.get(), 0); }
+bool Control::pending() const { return !buffer_.empty() || readable(in_.get(), 0); }
 
 Json control_message(std::string_view kind) { return {{"kind", kind}}; }
 

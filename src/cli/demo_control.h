@@ -1,11 +1,12 @@
 #pragma once
 
-// Control: the demo's line between parent and child, JSON objects over a socket pair. It stands for the scheduler of a
+// Control: the demo's line between parent and child, JSON objects over a socket pair, or over the input and output of
+// a process on another host. It stands for the scheduler of a
 // serving system: who exists, which request goes where, when a pass begins. KV blocks and their records go by Hawser.
 //
 // Every message has a "kind". {"kind": "error", "status": ...} may come at any time and ends the conversation.
 //
-// Thread rule: one thread. Lifetime: owns its socket.
+// Thread rule: one thread. Lifetime: owns its descriptors.
 
 #include <functional>
 #include <string>
@@ -23,7 +24,9 @@ class Control {
   /// Called while waiting: the caller's agent wants progress too. A bad status ends the wait.
   using Idle = std::function<Status()>;
 
-  explicit Control(base::Fd socket) : socket_(std::move(socket)) {}
+  explicit Control(base::Fd socket) : in_(std::move(socket)) {}
+  /// Pipes, or whatever a command such as ssh gives to what it starts.
+  Control(base::Fd in, base::Fd out);
 
   /// Blocks at most `timeout`: the other end reads at once, or is gone.
   Status send(const Json& message, Duration timeout);
@@ -39,7 +42,9 @@ class Control {
   Result<bool> fill();
   Result<Json> take();
 
-  base::Fd socket_;
+  int out() const { return out_ ? out_.get() : in_.get(); }
+
+  base::Fd in_, out_;  ///< `out_`: none where `in_` goes both ways.
   std::string buffer_;
 };
 

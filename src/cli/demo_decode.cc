@@ -198,8 +198,7 @@ Json Decode::faults_of(std::uint32_t request, const Record& record) const {
 
 }  // namespace
 
-int run_decode(base::Fd socket) {
-  Control control(std::move(socket));
+int run_decode(Control control) {
   const Status status = Decode(control).run();
   if (status.ok()) return kExitOk;
   Json message = control_message("error");

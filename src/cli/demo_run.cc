@@ -65,17 +65,21 @@ Status Run::start() {
   }
   control_.emplace(base::Fd(ends[0]));
   base::Fd theirs(ends[1]);
-  HAWSER_TRY_ASSIGN(Child child, Child::start("demo", "decode", theirs));
+  const bool is_far = !options_.far_command.empty();
+  HAWSER_TRY_ASSIGN(Child child, is_far ? Child::start_far(options_.far_command, "decode", theirs)
+                                        : Child::start("demo", "decode", theirs));
   theirs.reset();  // Only the child has it now, so its death closes the line.
   child_.emplace(std::move(child));
 
   const Geometry& geometry = options_.geometry;
   DemoSetup setup{{geometry.layers, geometry.planes, work_.blocks, geometry.block_bytes()},
                   report_.backend,
-                  options_.config,
+                  is_far ? std::string() : options_.config,  // The file is here. There is another one, or none.
+                  is_far,
                   options_.seed,
                   options_.timeout};
   HAWSER_TRY(control_->send(to_json(setup), options_.timeout));
+  setup.config = options_.config;
   HAWSER_TRY_ASSIGN(Prefill prefill, Prefill::open(setup));
   prefill_.emplace(std::move(prefill));
   HAWSER_TRY_ASSIGN(const std::string card, prefill_->card());

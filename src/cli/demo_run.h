@@ -27,6 +27,8 @@ struct DemoOptions {
   bool progress = false;
   std::string config;  ///< A configuration file, for the backends' parameters; may be empty.
   Duration timeout = std::chrono::seconds(60);
+  /// What starts the second process on another host; empty: it starts here.
+  std::vector<std::string> far_command = {};
 };
 
 /// One pass over all requests, in however many waves.

@@ -11,6 +11,7 @@ Json to_json(const DemoSetup& setup) {
   json["shape"] = to_json(setup.shape);
   json["backend"] = setup.backend;
   json["config"] = setup.config;
+  json["is_far"] = setup.is_far;
   json["seed"] = setup.seed;
   json["timeout_ns"] = setup.timeout.count();
   return json;
@@ -21,6 +22,7 @@ Result<DemoSetup> setup_from(const Json& json) {
   HAWSER_TRY_ASSIGN(setup.shape, shape_from(json.value("shape", Json::object())));
   setup.backend = json.value("backend", "");
   setup.config = json.value("config", "");
+  setup.is_far = json.value("is_far", false);
   setup.seed = json.value("seed", std::uint64_t{1});
   setup.timeout = Duration(json.value("timeout_ns", std::int64_t{60'000'000'000}));
   return setup;
@@ -34,6 +36,8 @@ Result<AgentOptions> agent_options(const DemoSetup& setup, std::string name) {
   options.directory.reset();  // The two exchange their cards over the control line.
   options.backends.clear();
   if (setup.backend != "auto") options.backends = {{setup.backend, {}}};
+  if (!setup.is_far) return options;
+  for (const char* const backend : {"tcp", "quic"}) options.backend_params[backend].try_emplace("listen", "auto");
   return options;
 }
 

@@ -16,6 +16,7 @@ struct DemoSetup {
   KvShape shape;
   std::string backend;  ///< "shm", "tcp", ..., or "auto": all that work here.
   std::string config;   ///< The configuration file, or empty.
+  bool is_far = false;  ///< The two are on different hosts: they listen beyond their own, where nothing else is said.
   std::uint64_t seed = 1;
   Duration timeout = std::chrono::seconds(60);  ///< For each pass, and for each answer of the other process.
 };

@@ -188,6 +188,10 @@ void QuicHost::on_opened(Connection& connection, Flow& flow) {
   use(*line, flow);
 }
 
+std::size_t QuicHost::on_bytes(Connection&, Flow& flow, std::span<const std::byte> bytes) {
+  return flow.user == nullptr ? 0 : static_cast<StreamEnd*>(flow.user)->take(bytes);
+}
+
 void QuicHost::use(Line& line, Flow& flow) {
   line.streams_.push_back(std::make_unique<StreamEnd>(line, flow, rng_.u64()));
   if (is_calm_) line.streams_.back()->calm();

@@ -108,6 +108,8 @@ class QuicHost final : public backend::quic::ConnectionUser {
 
   void on_state(backend::quic::Connection& connection) override;
   void on_opened(backend::quic::Connection& connection, backend::quic::Flow& flow) override;
+  std::size_t on_bytes(backend::quic::Connection& connection, backend::quic::Flow& flow,
+                       std::span<const std::byte> bytes) override;
   void on_id(backend::quic::Connection& connection, std::string_view id, bool is_added) override;
 
   void look_by(Instant at);

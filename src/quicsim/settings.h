@@ -25,9 +25,10 @@ struct Settings {
   Duration look_max = {};              ///< So long datagrams wait for their host's look, at most.
   std::size_t inbox_bytes = 1u << 20;  ///< A socket's buffer.
   std::size_t certificate = 400;
-  bool asks = false;      ///< Acceptors send a Retry first.
-  bool is_tight = false;  ///< Little may be unread, so streams that are not read hold others back until they are.
-  bool hoards = false;    ///< Nobody reads at the acceptors before the calm.
+  bool asks = false;       ///< Acceptors send a Retry first.
+  bool is_placed = false;  ///< Users take some of what comes as it comes.
+  bool is_tight = false;   ///< Little may be unread, so streams that are not read hold others back until they are.
+  bool hoards = false;     ///< Nobody reads at the acceptors before the calm.
   std::size_t faults = 0;
   Duration calm_after = std::chrono::seconds(1);  ///< From then on nothing goes wrong.
 };

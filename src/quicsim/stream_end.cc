@@ -87,6 +87,15 @@ bool StreamEnd::read_once(Instant) {
   return count > 0;
 }
 
+std::size_t StreamEnd::take(std::span<const std::byte> bytes) {
+  const bool may_take = line_.host().settings().is_placed && plan_.reading == Plan::Reading::kEager;
+  if (!may_take || bytes.empty() || rng_.chance(0.3)) return 0;
+  const std::size_t count = rng_.chance(0.5) ? bytes.size() : rng_.below(bytes.size());
+  line_.host().judge().read(line_.number(), id_, line_.side(), bytes.first(count));
+  line_.host().world().note("take", line_.name(), static_cast<std::uint64_t>(id_), count);
+  return count;
+}
+
 /// As a QuicStream does, once all bytes are read.
 void StreamEnd::see_end() {
   if (book().was_told_end || book().was_told_reset) return;

@@ -5,7 +5,9 @@
 //
 // Thread rule: one thread. Lifetime: its line's; the flow goes once it has left.
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "quicsim/judge.h"
 
@@ -20,6 +22,8 @@ class StreamEnd {
   StreamEnd& operator=(const StreamEnd&) = delete;
 
   void tell(bool is_readable, bool is_writable);
+  /// Bytes that came just now: takes some of them, or none.
+  std::size_t take(std::span<const std::byte> bytes);
   /// Does what it can do now.
   void look(Instant now);
   /// When it wants to look by itself.

@@ -102,7 +102,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         break;
       default: {
         const auto bytes = in.bytes(std::min<std::size_t>(in.u16(), in.remaining()));
-        alive = fuzzed.machine.begin_turn().ok() && stream::deliver(fuzzed.machine, kStreams[how & 3], bytes).ok();
+        const auto give = (how & 4) != 0 ? stream::deliver_in_place : stream::deliver;
+        alive = fuzzed.machine.begin_turn().ok() && give(fuzzed.machine, kStreams[how & 3], bytes).ok();
       }
     }
   }

@@ -54,12 +54,12 @@ def hosts():
         yield HOSTS
 
 
-def start(host, *inner, **environment):
+def start(host, *inner, stdin=subprocess.PIPE, **environment):
     """A program on a host, with none of this process's variables of Hawser."""
     command = ["ip", "netns", "exec", host, "unshare", "-p", "-m", "-f", "--kill-child", "--mount-proc", "sh", "-c", ENTER,
                "sh", *inner]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("HAWSER_")}
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    return subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                             env=kept | environment)
 
 

@@ -77,12 +77,13 @@ print(frames, found, flush=True)
 """
 
 
-def run_both(hosts, sides):
-    """What each side printed, once both ended well, and what the listener saw."""
-    listener = subprocess.Popen(["ip", "netns", "exec", hosts[0], sys.executable, "-c", LISTENER, SECRET * 4],
+def run_both(hosts, starts, text=SECRET * 4):
+    """What each of two processes printed, once both ended well, and what the listener saw: frames, and whether `text` was there.
+    `starts`: what starts it on a host."""
+    listener = subprocess.Popen(["ip", "netns", "exec", hosts[0], sys.executable, "-c", LISTENER, text],
                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert listener.stdout.readline() == "listening\n"
-    processes = [start_python(host, *side[0], **side[1]) for host, side in zip(hosts, sides)]
+    processes = [begin(host) for host, begin in zip(hosts, starts)]
     try:
         said = []
         for process in processes:
@@ -101,16 +102,17 @@ def run_both(hosts, sides):
 @pytest.mark.parametrize("security", [None, "none"])
 def test_clients_of_nixl_are_encrypted_with_no_variable_set(hosts, tmp_path, security):
     environment = {} if security is None else {"HAWSER_SECURITY": security}
-    sides = [((NIXL_CLIENT, role, str(tmp_path), SECRET), environment) for role in ("prefill", "decode")]
-    said, frames, is_clear = run_both(hosts, sides)
+    starts = [lambda host, role=role: start_python(host, NIXL_CLIENT, role, str(tmp_path), SECRET, **environment)
+              for role in ("prefill", "decode")]
+    said, frames, is_clear = run_both(hosts, starts)
     assert said == ["DONE", "{'prefill': [b'written']} True"]
     assert frames > 5 and is_clear == (security == "none")
 
 
 def test_ranks_of_two_hosts_form_a_world_encrypted(hosts, tmp_path):
-    sides = [((RANK, "rank", str(tmp_path), SECRET),
-              {"HAWSER_WORLD_RANK": str(rank), "HAWSER_WORLD_LOCAL_RANK": "0", "HAWSER_WORLD_SIZE": "2",
-               "HAWSER_DIRECTORY": f"file:{tmp_path}"}) for rank in range(2)]
-    said, frames, is_clear = run_both(hosts, sides)
+    variables = {"HAWSER_WORLD_LOCAL_RANK": "0", "HAWSER_WORLD_SIZE": "2", "HAWSER_DIRECTORY": f"file:{tmp_path}"}
+    starts = [lambda host, rank=rank: start_python(host, RANK, "rank", str(tmp_path), SECRET, HAWSER_WORLD_RANK=str(rank),
+                                                   **variables) for rank in range(2)]
+    said, frames, is_clear = run_both(hosts, starts)
     assert said == ["0 True", "1 True"]
     assert frames > 5 and not is_clear

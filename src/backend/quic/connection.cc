@@ -91,6 +91,7 @@ Connection::Connection(ConnectionSet& set, PacketSender& sender, const Route& ro
       options_(options),
       batch_(sender, set.spare),
       limit_(options.datagram_max),
+      brake_(!options.is_paced),
       route_(route) {}
 
 Connection::~Connection() {
@@ -406,8 +407,12 @@ int Connection::data_came(ngtcp2_conn* conn, std::uint32_t flags, std::int64_t i
     return 0;
   }
   Flow& flow = **found;
-  flow.in.append({reinterpret_cast<const std::byte*>(data), size});
+  const std::span bytes(reinterpret_cast<const std::byte*>(data), size);
+  const std::size_t placed = flow.in.empty() ? connection.set_.user.on_bytes(connection, flow, bytes) : 0;
+  flow.in.append(bytes.subspan(placed));
+  flow.placed += placed;
   connection.note_came(size);
+  if (placed > 0) connection.note_read(flow, placed);
   if ((flags & NGTCP2_STREAM_DATA_FLAG_FIN) != 0) flow.has_ended = true;
   flow.is_readable = true;
   return 0;
@@ -589,6 +594,8 @@ std::size_t Connection::write(Flow& flow, std::span<const iovec> parts, Instant 
   if (flow.out_sent < flow.out.size()) pump(&flow, now);
   std::size_t total = 0, wanted = 0;
   for (const iovec& part : parts) wanted += part.iov_len;
+  if (brake_.holds(wanted, under_way(), now)) return 0;
+  brake_.note_write(wanted, flow.bulk_until, now);
   std::size_t skip = 0;  // So much of the first part is taken.
   while (total < wanted && flow.out_sent == flow.out.size() && flow.out.size() < Flow::kUnackedMax) {
     if (state_ != State::kUp) break;
@@ -614,14 +621,26 @@ std::size_t Connection::write(Flow& flow, std::span<const iovec> parts, Instant 
   return total;
 }
 
+/// What streams have taken and their peer has not acknowledged.
+std::size_t Connection::under_way() const {
+  std::size_t bytes = 0;
+  for (const auto& flow : flows_) {
+    if (!flow->is_aborted && flow->reset.ok() && !flow->is_over) bytes += flow->out.size();
+  }
+  return bytes;
+}
+
 std::size_t Connection::read(Flow& flow, std::span<const iovec> parts) {
   const std::size_t bytes = flow.in.take(parts);
-  if (bytes == 0 || state_ == State::kEnded) return bytes;
+  if (bytes > 0 && state_ != State::kEnded) note_read(flow, bytes);
+  return bytes;
+}
+
+void Connection::note_read(Flow& flow, std::size_t bytes) {
   give_credit(flow, bytes);
   note_taken(bytes);
   if (qlog_ != nullptr) qlog_->moved(flow.id, bytes, false);
   is_dirty = true;
-  return bytes;
 }
 
 /// What was read makes room for as much, which the peer hears once that is worth a frame. Then its window gets twice as

@@ -21,6 +21,7 @@
 #include <hawser/time.h>
 
 #include "backend/quic/ack_watch.h"
+#include "backend/quic/bulk_brake.h"
 #include "backend/quic/byte_queue.h"
 #include "backend/quic/connection_ids.h"
 #include "backend/quic/datagram_limit.h"
@@ -68,11 +69,13 @@ struct Flow {
   std::uint64_t credit = 0;  ///< What was read and the peer does not know of.
   bool is_ending = false;    ///< Its user sends no more: an end follows the last byte.
   bool is_end_sent = false;
+  std::size_t placed = 0;   ///< Bytes that its user took as they came, and was not told of yet.
   bool has_ended = false;   ///< The peer sends no more.
   bool is_left = false;     ///< Its user is gone.
   bool is_aborted = false;  ///< Its user has dropped what was not acknowledged.
   bool is_over = false;     ///< ngtcp2 knows it no more.
   AckWatch watch;
+  Instant bulk_until = Instant::min();  ///< See BulkBrake.
   bool wants_room = false;
   bool is_readable = false;  ///< News for its user.
   bool is_writable = false;
@@ -96,6 +99,9 @@ class ConnectionUser {
   virtual void on_state(Connection& connection) = 0;
   /// The peer opened a stream.
   virtual void on_opened(Connection& connection, Flow& flow) = 0;
+  /// Bytes came, and none that came before wait to be read. Those that its user takes here, a prefix, are read; the
+  /// others wait. Nothing may be asked of the connection meanwhile.
+  virtual std::size_t on_bytes(Connection&, Flow&, std::span<const std::byte>) { return 0; }
   /// Acceptor's: datagrams to that id are of this connection, or not any more.
   virtual void on_id(Connection& connection, std::string_view id, bool is_added) = 0;
 };
@@ -189,6 +195,7 @@ class Connection {
   ngtcp2_settings settings(Instant now) const;
   ngtcp2_transport_params params() const;
   void pump(Flow* flow, Instant now);
+  std::size_t under_way() const;
   ngtcp2_ssize write_one(Flow* flow, std::span<std::byte> room, Route* route, Instant now);
   void note_heard();
   void note_sent(Instant now);
@@ -203,6 +210,7 @@ class Connection {
   void widen(std::int64_t id, std::uint64_t bytes);
   void note_came(std::size_t bytes);
   void note_taken(std::size_t bytes);
+  void note_read(Flow& flow, std::size_t bytes);
   void tell_room();
   void note_due();
   void end(const Status& why);
@@ -237,6 +245,7 @@ class Connection {
   const ConnectionOptions options_;
   PacketBatch batch_;
   DatagramLimit limit_;
+  BulkBrake brake_;
   std::unique_ptr<Qlog> qlog_;  ///< Null: none is wanted, or its file cannot be made.
   Route route_;
   bool is_opener_ = false;

@@ -94,6 +94,46 @@ TEST_F(QuicConnection, BytesArriveAsTheyWere) {
 }
 
 // A short one ends the batch that the kernel takes at once.
+TEST_F(QuicConnection, BytesThatAreTakenAsTheyComeAreReadOnceAndInOrder) {
+  for (const std::uint64_t seed : {1u, 2u, 3u}) {
+    TestPair pair(seed, {.lost = 0.02, .late = 0.1});
+    base::Rng rng(seed);
+    ASSERT_TRUE(pair.come_up());
+    Flow* const flow = pair.opener.connection->open_flow();
+    std::vector<std::byte> bytes = stream_bytes(3'000'000), got;
+    std::size_t at = 0, taken = 0;
+    pair.acceptor.taker = [&](Flow& to, std::span<const std::byte> came) {
+      EXPECT_TRUE(to.in.empty()) << "what came before goes first";
+      const std::size_t count = rng.chance(0.3) ? 0 : rng.chance(0.5) ? came.size() : rng.below(came.size() + 1);
+      got.insert(got.end(), came.begin(), came.begin() + static_cast<std::ptrdiff_t>(count));
+      taken += count;
+      return count;
+    };
+    EXPECT_TRUE(pair.run([&] {
+      write_some(pair, pair.opener, *flow, bytes, at);
+      if (!pair.acceptor.opened.empty() && rng.chance(0.5)) read_some(pair.acceptor, *pair.acceptor.opened[0], got);
+      return got.size() >= bytes.size();
+    }));
+    EXPECT_EQ(got, bytes);
+    EXPECT_GT(taken, 0u);
+    EXPECT_LT(taken, bytes.size());
+    EXPECT_EQ(pair.acceptor.opened[0]->placed, taken);
+  }
+}
+
+TEST_F(QuicConnection, BytesThatAreTakenAsTheyComeFillNoWindow) {
+  TestPair pair(4);
+  ASSERT_TRUE(pair.come_up());
+  Flow* const flow = pair.opener.connection->open_flow();
+  std::vector<std::byte> bytes = stream_bytes(8'000'000);
+  std::size_t at = 0, taken = 0;
+  pair.acceptor.taker = [&](Flow&, std::span<const std::byte> came) { return taken += came.size(), came.size(); };
+  EXPECT_TRUE(pair.run([&] {
+    write_some(pair, pair.opener, *flow, bytes, at);
+    return taken == bytes.size();
+  })) << "nobody reads, and no window is full";
+}
+
 TEST_F(QuicConnection, DatagramsAreFullThoughTheirBytesLieInSeveralChunks) {
   constexpr std::size_t kBytes = 3'000'000, kHead = 64;
   for (const std::size_t datagram : {std::size_t{1452}, std::size_t{16'384}, std::size_t{40'000}}) {

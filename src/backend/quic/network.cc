@@ -259,6 +259,11 @@ void QuicNetwork::on_opened(Connection& connection, Flow& flow) {
   opened_.emplace_back(found->second, &flow);
 }
 
+std::size_t QuicNetwork::on_bytes(Connection&, Flow& flow, std::span<const std::byte> bytes) {
+  stream::Landing* const landing = flow.user == nullptr ? nullptr : static_cast<QuicStream*>(flow.user)->landing;
+  return landing == nullptr ? 0 : landing->place(bytes);
+}
+
 void QuicNetwork::on_id(Connection& connection, std::string_view id, bool is_added) {
   if (!is_added) {
     by_id_.erase(std::string(id));

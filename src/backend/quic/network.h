@@ -116,6 +116,7 @@ class QuicNetwork final : public stream::Network, private ConnectionUser {
 
   void on_state(Connection& connection) override;
   void on_opened(Connection& connection, Flow& flow) override;
+  std::size_t on_bytes(Connection& connection, Flow& flow, std::span<const std::byte> bytes) override;
   void on_id(Connection& connection, std::string_view id, bool is_added) override;
 
   void advance(Instant now);

@@ -47,11 +47,10 @@ stream::Moved QuicStream::send(std::span<const iovec> parts) {
 
 stream::Moved QuicStream::receive(std::span<const iovec> parts) {
   if (state_ != stream::StreamState::kOpen) return {.bytes = 0, .closed = true, .status = status_};
+  const std::size_t placed = std::exchange(flow_->placed, 0);
   const std::size_t bytes = member_->connection->read(*flow_, parts);
-  if (bytes > 0) {
-    network_.touch(*member_);
-    return {.bytes = bytes, .closed = false, .status = Status()};
-  }
+  if (bytes > 0) network_.touch(*member_);
+  if (bytes + placed > 0) return {.bytes = bytes, .closed = false, .status = Status(), .placed = placed};
   if (!flow_->in.empty()) return {};
   if (!flow_->reset.ok()) return ended(flow_->reset);
   if (flow_->has_ended) return ended(Status());

@@ -40,6 +40,9 @@ class TestPair {
           set{.library = *ngtcp2().value(), .handshakes = TlsCredentials::make(keys).value(), .user = *this} {}
     void on_state(Connection&) override { ++states; }
     void on_opened(Connection&, Flow& flow) override { opened.push_back(&flow); }
+    std::size_t on_bytes(Connection&, Flow& flow, std::span<const std::byte> bytes) override {
+      return taker ? taker(flow, bytes) : 0;
+    }
     void on_id(Connection&, std::string_view, bool is_added) override { ids += is_added ? 1 : -1; }
     bool send(const Route& route, std::span<const std::byte> packets, std::size_t segment) override {
       if (is_full) return false;
@@ -58,6 +61,8 @@ class TestPair {
     ConnectionSet set;
     std::unique_ptr<Connection> connection;
     std::vector<Flow*> opened;
+    /// Takes bytes as they come.
+    std::function<std::size_t(Flow&, std::span<const std::byte>)> taker;
     int states = 0, ids = 0;
     bool is_full = false;
   };

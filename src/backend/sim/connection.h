@@ -86,11 +86,14 @@ class SimStream final : public backend::stream::Stream {
   base::FarEnd far_end(std::string* why) const override;
 
   HostNetwork* network() const { return network_; }
+  /// Something may have arrived that need not wait for `receive`.
+  void place();
 
  private:
   HostNetwork* const network_;
   const std::shared_ptr<Connection> connection_;
   const int end_;
+  std::size_t placed_ = 0;
   bool closed_ = false;
 };
 

@@ -29,7 +29,15 @@ Moved SimStream::send(std::span<const iovec> parts) {
 
 Moved SimStream::receive(std::span<const iovec> parts) {
   if (state() == StreamState::kConnecting) return {};
-  return connection_->in(end_).receive(parts);
+  const std::size_t placed = std::exchange(placed_, 0);
+  Moved moved = connection_->in(end_).receive(parts);
+  if (placed > 0 && moved.closed) return {.placed = placed};  // It is told of the end the next time.
+  moved.placed = placed;
+  return moved;
+}
+
+void SimStream::place() {
+  if (landing != nullptr && state() != StreamState::kConnecting) placed_ += connection_->in(end_).place(*landing);
 }
 
 void SimStream::close(bool abort) {
@@ -120,6 +128,9 @@ void HostNetwork::gone(SimStream* stream) {
 
 std::size_t HostNetwork::ready(std::span<Readiness> out, bool* acceptable) {
   const std::size_t count = std::min(out.size(), changes_.size());
+  for (const Readiness& change : std::span(changes_).first(count)) {
+    if (change.readable && streams_are_apart()) static_cast<SimStream*>(change.stream)->place();  // As QUIC does.
+  }
   std::copy_n(changes_.begin(), count, out.begin());
   changes_.erase(changes_.begin(), changes_.begin() + static_cast<std::ptrdiff_t>(count));
   *acceptable = std::exchange(acceptable_, false) || *acceptable;

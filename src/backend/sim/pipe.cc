@@ -104,7 +104,22 @@ Moved Pipe::receive(std::span<const iovec> parts) {
     read_at_ += size;
     done += size;
   }
-  read_ += done;
+  note_read(done);
+  // What is left is told again: a short read must not look like an empty stream to who trusts edges.
+  if (done < there && on_readable) on_readable();
+  return {done, false, {}};
+}
+
+std::size_t Pipe::place(backend::stream::Landing& landing) {
+  if (!has_unread()) return 0;
+  const std::size_t done = landing.place(std::span(arrived_bytes_).subspan(read_at_));
+  read_at_ += done;
+  if (done > 0) note_read(done);
+  return done;
+}
+
+void Pipe::note_read(std::size_t bytes) {
+  read_ += bytes;
   if (read_at_ == arrived_bytes_.size() || read_at_ > 1024 * 1024) {
     arrived_bytes_.erase(arrived_bytes_.begin(), arrived_bytes_.begin() + static_cast<std::ptrdiff_t>(read_at_));
     read_at_ = 0;
@@ -113,9 +128,6 @@ Moved Pipe::receive(std::span<const iovec> parts) {
     self->consumed_ = std::max(self->consumed_, read);
     if (self->on_writable) self->on_writable();
   });
-  // What is left is told again: a short read must not look like an empty stream to who trusts edges.
-  if (done < there && on_readable) on_readable();
-  return {done, false, {}};
 }
 
 void Pipe::finish() {

@@ -47,6 +47,8 @@ class Pipe : public std::enable_shared_from_this<Pipe> {
 
   // The receiver's end.
   backend::stream::Moved receive(std::span<const iovec> parts);
+  /// Puts a prefix of what arrived where it belongs, as networks do that have it in memory of their own.
+  std::size_t place(backend::stream::Landing& landing);
 
   /// Ends it at once. What is on its way is lost; what arrived can still be read unless `drop_arrived`.
   void fail_sender(const Status& why);
@@ -81,6 +83,7 @@ class Pipe : public std::enable_shared_from_this<Pipe> {
   void push(Segment segment);
   void arrive();
   void take(const Segment& segment);
+  void note_read(std::size_t bytes);
   std::size_t shorten(std::size_t size);
 
   World& world_;

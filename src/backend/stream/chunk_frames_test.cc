@@ -70,10 +70,11 @@ TEST_F(ChunkFramesTest, AReadNamesItsBytesAndPieces) {
 }
 
 TEST_F(ChunkFramesTest, WhatWasNotSentIsTakenBack) {
-  ChunkSlot& copied = framed_write(100, 0);
-  ChunkSlot& referred = framed_write(9000, 0);
-  ChunkSlot& read = framed_read(50);
-  for (ChunkSlot* slot : {&copied, &referred, &read}) EXPECT_TRUE(withdraw_frame(*slot, outlets[0]));
+  std::vector<std::uint32_t> tags;  // Slots move when others come.
+  tags.push_back(slots.tag_of(framed_write(100, 0)));
+  tags.push_back(slots.tag_of(framed_write(9000, 0)));
+  tags.push_back(slots.tag_of(framed_read(50)));
+  for (const std::uint32_t tag : tags) EXPECT_TRUE(withdraw_frame(*slots.find(tag), outlets[0]));
   for (const TestFrame& frame : frames_of(outlets[0])) EXPECT_EQ(frame.head.type, wire::FrameType::kSkip);
 }
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/stream/machine.h"
+#include "backend/stream/machine_landing.h"
 
 namespace hawser::backend::stream {
 
@@ -31,6 +31,13 @@ inline Status deliver(Machine& machine, unsigned stream, std::span<const std::by
     if (Status status = machine.received(stream, got); !status.ok()) return status;
   }
   return Status();
+}
+
+/// The same, from a network that has the bytes in memory of its own.
+inline Status deliver_in_place(Machine& machine, unsigned stream, std::span<const std::byte> bytes) {
+  MachineLanding landing(machine, stream);
+  static_cast<void>(landing.place(bytes));
+  return landing.status();
 }
 
 /// All that the machine wants to send on `stream`.

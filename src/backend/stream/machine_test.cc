@@ -155,6 +155,26 @@ TEST(Machine, EverySplitPointGivesTheSame) {
   }
 }
 
+TEST(Machine, WhatTheNetworkPutsInPlaceIsTheSame) {
+  Sequence sequence;
+  End whole;
+  ASSERT_TRUE(deliver(whole.machine, 1, sequence.bytes[1]).ok());
+  ASSERT_TRUE(deliver(whole.machine, 0, sequence.bytes[0]).ok());
+  const auto expected = lines(whole.log());
+  for (const std::size_t step : {1u, 2u, 3u, 5u, 13u, 100u, 700u, 3000u, 100000u}) {
+    End end;
+    for (unsigned stream = 0; stream < 2; ++stream) {
+      const std::span<const std::byte> bytes = sequence.bytes[stream];
+      for (std::size_t at = 0; at < bytes.size(); at += step) {
+        const auto next = bytes.subspan(at, std::min(step, bytes.size() - at));
+        ASSERT_TRUE(deliver_in_place(end.machine, stream, next).ok()) << step;
+      }
+    }
+    EXPECT_EQ(end.memory, whole.memory) << step;
+    EXPECT_EQ(lines(end.log()), expected) << step;
+  }
+}
+
 TEST(Machine, AnswersComeBackWhereverTheyAreCut) {
   for (std::size_t step : {1u, 2u, 3u, 5u, 13u, 100u, 1000u, 100000u}) {
     Sequence sequence;

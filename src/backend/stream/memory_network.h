@@ -47,6 +47,7 @@ struct MemorySwitch {
   bool recorded = false;          ///< Pipes keep what was sent.
   bool holds_references = false;  ///< Streams release nothing before it was received, as QUIC does.
   bool is_elsewhere = false;      ///< Networks are of different hosts.
+  bool places = false;            ///< Payload is put in its place before it is received, as QUIC does.
   bool are_apart = false;         ///< Streams do not wait for one another, as those of QUIC.
   std::set<std::size_t> held;     ///< Of these streams, by number, nothing can be read for now.
   std::map<std::string, MemoryNetwork*> listeners;
@@ -100,6 +101,15 @@ class MemoryStream final : public Stream {
       left -= size;
     }
     return moved;
+  }
+  /// As much of what is there as the switch allows.
+  std::size_t place(Landing& where) {
+    if (in_->reset || switch_.held.contains(in_->number)) return 0;
+    const std::size_t most = switch_.allow(in_->bytes.size());
+    const std::vector<std::byte> bytes(in_->bytes.begin(), in_->bytes.begin() + static_cast<std::ptrdiff_t>(most));
+    const std::size_t placed = where.place(bytes);
+    in_->bytes.erase(in_->bytes.begin(), in_->bytes.begin() + static_cast<std::ptrdiff_t>(placed));
+    return placed;
   }
   void close(bool abort) override {
     if (closed_) return;
@@ -169,7 +179,9 @@ class MemoryNetwork final : public Network {
     std::size_t count = 0;
     for (std::size_t i = 0; i < streams_.size() && count < out.size(); ++i) {
       Stream* stream = streams_[next_++ % streams_.size()];  // Whom there was no room for comes first the next time.
-      if (stream->owner != nullptr) out[count++] = {stream, true, true};
+      if (stream->owner == nullptr) continue;
+      if (switch_.places) static_cast<Listed*>(stream)->place();
+      out[count++] = {stream, true, true};
     }
     return count;
   }
@@ -180,13 +192,21 @@ class MemoryNetwork final : public Network {
   /// Tells its network when it goes.
   class Listed final : public Stream {
    public:
-    Listed(std::unique_ptr<Stream> inner, MemoryNetwork* home) : inner_(std::move(inner)), home_(home) {}
+    Listed(std::unique_ptr<MemoryStream> inner, MemoryNetwork* home) : inner_(std::move(inner)), home_(home) {}
     ~Listed() override { std::erase(home_->streams_, this); }
     StreamState state() const override { return inner_->state(); }
     Status status() const override { return inner_->status(); }
     Moved send(std::span<const iovec> parts) override { return inner_->send(parts); }
     std::uint64_t released() const override { return inner_->released(); }
-    Moved receive(std::span<const iovec> parts) override { return inner_->receive(parts); }
+    Moved receive(std::span<const iovec> parts) override {
+      const std::size_t placed = std::exchange(placed_, 0);
+      Moved moved = placed > 0 ? Moved{} : inner_->receive(parts);
+      moved.placed = placed;
+      return moved;
+    }
+    void place() {
+      if (landing != nullptr) placed_ += inner_->place(*landing);
+    }
     void close(bool abort) override { inner_->close(abort); }
     std::string describe() const override { return inner_->describe(); }
     base::FarEnd far_end(std::string* why) const override {
@@ -208,10 +228,11 @@ class MemoryNetwork final : public Network {
     }
     static std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
-    std::unique_ptr<Stream> inner_;
+    std::unique_ptr<MemoryStream> inner_;
     MemoryNetwork* home_;
+    std::size_t placed_ = 0;
   };
-  static std::unique_ptr<Stream> add(std::unique_ptr<Stream> stream, MemoryNetwork* home) {
+  static std::unique_ptr<Stream> add(std::unique_ptr<MemoryStream> stream, MemoryNetwork* home) {
     auto listed = std::make_unique<Listed>(std::move(stream), home);
     home->streams_.push_back(listed.get());
     return listed;

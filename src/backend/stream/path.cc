@@ -173,6 +173,7 @@ void StreamPath::begin_close(Instant now) {
   if (phase_ == Phase::kUp) {
     machine_->bye(Code::kDisconnected, "the agent is closing");
     phase_ = Phase::kClosing;
+    streams_.stop_landing();
     deadline_ = now + kClosePatience;
     activate();
   } else if (phase_ == Phase::kHearing) {
@@ -364,6 +365,7 @@ void StreamPath::turn_shake(unsigned index, Instant now) {
   } else {
     machine_->open_stream(index);
   }
+  if (phase_ == Phase::kUp) streams_.land(index, *machine_);
 }
 
 void StreamPath::shake_failed(unsigned index, const Status& why, Instant now) {
@@ -589,11 +591,13 @@ std::size_t StreamPath::receive_on(unsigned index, std::uint64_t bytes_max) {
     lose(index, ended(moved, *lane.stream));
     return 1;
   }
-  lane.owner.readable = moved.bytes > 0;
-  if (moved.bytes == 0) return 0;
+  lane.owner.readable = moved.bytes + moved.placed > 0;
+  if (!lane.owner.readable) return 0;
   watch_->note_heard();
-  if (Status status = machine_->received(index, moved.bytes); !status.ok()) go_down(status);
-  return moved.bytes;
+  Status status = streams_.landed(index);
+  if (status.ok() && moved.bytes > 0) status = machine_->received(index, moved.bytes);
+  if (!status.ok()) go_down(status);
+  return std::max<std::size_t>(moved.bytes, 1);
 }
 
 void StreamPath::answer_news(Instant now) {
@@ -737,10 +741,12 @@ std::size_t StreamPath::hear_last_words(unsigned index, int steps) {
     const Moved moved = lane.stream->receive({shared_.parts.data(), count});
     shared_.watch.count(moved.bytes);
     bytes += moved.bytes;
-    lane.owner.readable = moved.bytes > 0;
+    lane.owner.readable = moved.bytes + moved.placed > 0;
     if (moved.closed && index != 0) lane.stream.reset();
-    if (moved.bytes == 0) break;
-    if (Status status = machine_->received(index, moved.bytes); !status.ok()) go_down(status);
+    if (moved.bytes + moved.placed == 0) break;
+    Status status = streams_.landed(index);
+    if (status.ok() && moved.bytes > 0) status = machine_->received(index, moved.bytes);
+    if (!status.ok()) go_down(status);
   }
   return bytes;
 }
@@ -748,6 +754,7 @@ std::size_t StreamPath::hear_last_words(unsigned index, int steps) {
 // The peer said goodbye, and messages that it sent before are still on their way on another stream.
 void StreamPath::begin_hearing() {
   phase_ = Phase::kHearing;
+  streams_.stop_landing();
   deadline_ = Instant::max();
   activate();
 }
@@ -760,14 +767,18 @@ std::size_t StreamPath::turn_hearing(Instant now) {
   }
   std::size_t work = 0;
   bool may_come = false;
+  // One that waits for others brings nothing, nor is its end seen: it counts while the lane has to poll.
+  const auto may_bring = [this](unsigned stream) {
+    return streams_[stream].stream != nullptr && (machine_->wants(stream) || machine_->awaits_poll());
+  };
   for (unsigned index = 1; index < streams_.count() && phase_ == Phase::kHearing; ++index) {
     if (!machine_->may_carry_messages(index)) continue;
     work += hear_last_words(index, kHearSteps);
-    may_come = may_come || streams_[index].stream != nullptr;
+    may_come = may_come || may_bring(index);
   }
-  streams_.each_link([&](unsigned stream, const PathStreams::Lane& lane) {
+  streams_.each_link([&](unsigned stream, const PathStreams::Lane&) {
     if (phase_ == Phase::kHearing) work += hear_last_words(stream, kHearSteps);
-    may_come = may_come || lane.stream != nullptr;
+    may_come = may_come || may_bring(stream);
   });
   if (phase_ == Phase::kHearing) watch_memory(now);
   if (phase_ != Phase::kHearing || (machine_->awaits_words() && may_come && now < deadline_)) return work;

@@ -24,6 +24,24 @@ void PathStreams::settle(unsigned stream) {
   lane.owner.readable = true;
 }
 
+void PathStreams::land(unsigned stream, Machine& machine) {
+  Lane& lane = (*this)[stream];
+  lane.stream->landing = &lane.landing.emplace(machine, stream);
+}
+
+void PathStreams::stop_landing() {
+  const auto stop = [](Lane& lane) {
+    if (lane.stream != nullptr) lane.stream->landing = nullptr;
+  };
+  std::ranges::for_each(lanes_, stop);
+  each_link([&stop](unsigned, Lane& lane) { stop(lane); });
+}
+
+Status PathStreams::landed(unsigned stream) const {
+  const std::optional<MachineLanding>& landing = (*this)[stream].landing;
+  return landing.has_value() ? landing->status() : Status();
+}
+
 void PathStreams::close_all(bool abort) {
   const auto end = [abort](Lane& lane) {
     if (lane.shake != nullptr) lane.shake->stream().close(true);

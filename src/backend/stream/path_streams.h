@@ -9,12 +9,14 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <hawser/time.h>
 
 #include "backend/stream/handshake.h"
 #include "backend/stream/machine.h"
+#include "backend/stream/machine_landing.h"
 #include "backend/stream/stream.h"
 
 namespace hawser::backend::stream {
@@ -51,7 +53,8 @@ class PathStreams {
     std::unique_ptr<Stream> stream;    ///< then the stream alone.
     std::string said;                  ///< Our hello, to which the stream may still refer.
     StreamOwner owner;
-    Instant deadline = Instant::max();  ///< By then both hellos must have gone through.
+    std::optional<MachineLanding> landing;  ///< Once the hellos are through; the stream points to it.
+    Instant deadline = Instant::max();      ///< By then both hellos must have gone through.
     Instant hot_until = Instant::min();
   };
 
@@ -92,6 +95,12 @@ class PathStreams {
   void adopt(unsigned stream, std::unique_ptr<Handshake> shake, Instant deadline);
   /// The hellos are through.
   void settle(unsigned stream);
+  /// From here on its network may put what comes where the machine wants it,
+  void land(unsigned stream, Machine& machine);
+  /// or, on any of them, not any more.
+  void stop_landing();
+  /// What is wrong with what was put there.
+  Status landed(unsigned stream) const;
   void close_all(bool abort);
   /// After close_all, for a question to the peer that has a stream of its own: what its network tells comes here.
   StreamOwner* owner_of_question();

@@ -56,6 +56,26 @@ TEST_F(PathStreamsTest, AfterTheHellosTheStreamIsLeft) {
   EXPECT_EQ(streams_.describe(), ", stream 0 memory");
 }
 
+TEST_F(PathStreamsTest, NetworksPutWhatComesInPlaceUntilThatIsStopped) {
+  RegionTable regions(1);
+  EventQueue events;
+  Machine machine(regions, events, nullptr, {.peer = "peer", .streams = 3});
+  open(0);
+  open(1);
+  EXPECT_EQ(streams_[1].stream->landing, nullptr);
+  for (const unsigned stream : {0u, 1u}) streams_.land(stream, machine);
+  EXPECT_TRUE(streams_.landed(1).ok());
+  EXPECT_TRUE(streams_.landed(2).ok()) << "nothing can have come there";
+  const std::vector<std::byte> wrong(64, std::byte{0xff});
+  EXPECT_GT(streams_[1].stream->landing->place(wrong), 0u);
+  EXPECT_EQ(streams_.landed(1).code(), Code::kCorrupt);
+  EXPECT_TRUE(streams_.landed(0).ok());
+  streams_.stop_landing();
+  EXPECT_EQ(streams_[0].stream->landing, nullptr);
+  EXPECT_EQ(streams_[1].stream->landing, nullptr);
+  EXPECT_EQ(streams_.landed(1).code(), Code::kCorrupt) << "that is still told";
+}
+
 TEST_F(PathStreamsTest, StreamsOfLinksAreThereOnceTheyBegan) {
   EXPECT_FALSE(streams_.has_links());
   EXPECT_FALSE(streams_.is_there(kStreamsMax));

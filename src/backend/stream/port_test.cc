@@ -92,6 +92,7 @@ struct Roughness {
   unsigned connections;
   std::size_t step_max;
   bool holds_references;
+  bool places = false;
 };
 class RandomTransfers : public testing::TestWithParam<std::tuple<Roughness, int>> {};
 
@@ -100,6 +101,7 @@ TEST_P(RandomTransfers, AllBytesArriveOnce) {
   const auto [rough, seed] = GetParam();
   Pair pair(rough.connections, static_cast<std::uint64_t>(seed));
   pair.network.holds_references = rough.holds_references;
+  pair.network.places = rough.places;
   pair.connect();
   pair.network.step_max = rough.step_max;
   base::Rng rng(static_cast<std::uint64_t>(seed) + 77);
@@ -152,7 +154,9 @@ TEST_P(RandomTransfers, AllBytesArriveOnce) {
 INSTANTIATE_TEST_SUITE_P(Rough, RandomTransfers,
                          testing::Combine(testing::Values(Roughness{1, 0, false}, Roughness{2, 0, false},
                                                           Roughness{3, 0, true}, Roughness{1, 3000, false},
-                                                          Roughness{2, 3000, true}, Roughness{3, 700, false}),
+                                                          Roughness{2, 3000, true}, Roughness{3, 700, false},
+                                                          Roughness{3, 0, true, true}, Roughness{2, 3000, true, true},
+                                                          Roughness{1, 700, false, true}),
                                           testing::Range(1, 5)));
 
 TEST(StreamPort, RefusesWhatItMust) {

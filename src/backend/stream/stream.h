@@ -27,11 +27,12 @@
 
 namespace hawser::backend::stream {
 
-/// What one send or receive did. `bytes` == 0 and not `closed`: it would block.
+/// What one send or receive did. `bytes` and `placed` == 0 and not `closed`: it would block.
 struct Moved {
   std::size_t bytes = 0;
-  bool closed = false;  ///< No byte will ever move this way again; `bytes` is 0 then.
-  Status status;        ///< With `closed`: why (reset, timed out); good for an orderly end (FIN).
+  bool closed = false;     ///< No byte will ever move this way again; `bytes` is 0 then.
+  Status status;           ///< With `closed`: why (reset, timed out); good for an orderly end (FIN).
+  std::size_t placed = 0;  ///< Bytes before those, which the stream's Landing has taken since the last receive.
 };
 
 enum class StreamState : std::uint8_t { kConnecting = 1, kOpen = 2, kClosed = 3 };
@@ -41,6 +42,14 @@ enum class Cover : std::uint8_t {
   kHost = 0,  ///< They do not leave this host, whose kernel gives them to the two ends only.
   kNone = 1,  ///< Nothing: whoever is on the network between can read and change them.
   kTls = 2,   ///< Both ends have proven to have the private keys to the public ones that they show.
+};
+
+/// Where the next bytes of a stream go, for a network that has them in memory of its own and so need not keep them.
+class Landing {
+ public:
+  virtual ~Landing() = default;
+  /// Takes a prefix of them, and returns its size. It calls nothing of the stream and its network.
+  virtual std::size_t place(std::span<const std::byte> bytes) = 0;
 };
 
 /// One ordered, reliable byte stream in both directions.
@@ -87,6 +96,10 @@ class Stream {
 
   /// The port's own mark for finding what a reported stream belongs to.
   void* owner = nullptr;
+  /// May be asked within Network::ready and Network::arm, where no byte waits for `receive`; null: not at all. It
+  /// outlives the stream's last such call. A network that asks it reports the stream as readable, and `receive` tells
+  /// how many bytes were placed.
+  Landing* landing = nullptr;
 };
 
 /// Most parts in one send or receive.

@@ -76,8 +76,10 @@ AgentCore::~AgentCore() {
     if (driver_) (void)new Driver(std::move(*driver_));  // Its thread is not in this process: joining would hang.
     if (exchange_) (new std::shared_ptr<Exchange>(std::move(exchange_)))->get()->disown();
     (void)new metrics::Entry(std::move(page_));
+    feeder_.disown();
     return;
   }
+  feeder_.stop();
   page_ = metrics::Entry();  // A scrape and these threads use what follows.
   exchange_.reset();
   if (agent_) (void)agent_->close(kCloseTimeout);

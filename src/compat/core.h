@@ -30,6 +30,7 @@
 #include "compat/joined.h"
 #include "compat/lapsed_names.h"
 #include "compat/local_book.h"
+#include "compat/long_feeder.h"
 #include "compat/long_requests.h"
 #include "compat/notification_sender.h"
 #include "compat/pace.h"
@@ -126,6 +127,10 @@ class AgentCore {
   NotificationSender& sender() { return sender_; }
   void join_long(LongRequest* request) { long_requests_.join(request); }
   void leave_long(LongRequest* request);
+  /// Its client may not look at it: where a thread of the agent's makes progress, so does what it has to send.
+  void feed_long() {
+    if (config_.progress_thread) feeder_.feed();
+  }
   void advance() {
     if (!long_requests_.empty()) advance_all();
   }
@@ -211,6 +216,10 @@ class AgentCore {
   LapsedNames lapsed_;
 
   NotificationSender sender_;
+  LongFeeder feeder_{[this] {
+    advance();
+    return !long_requests_.empty();
+  }};
   LongRequests long_requests_;  ///< Requests join and leave under their own mutex.
   SpareRooms rooms_;
   std::atomic<bool> closed_{false};

@@ -168,7 +168,9 @@ Result<bool> RequestCore::post(const OptArgs* opt) {
   HAWSER_TRY(core->need_home(kPost));
   core->advance();
   Result<bool> answer = post_now(opt);
-  if (answer && *answer && sending()) return send_on();
+  if (!answer || !*answer || !sending()) return answer;
+  answer = send_on();
+  if (answer && *answer && sending()) core->feed_long();
   return answer;
 }
 

@@ -259,7 +259,8 @@ void Outbox::give_up_write(agent::Session& session, MailDesk& desk, Send& send, 
 }
 
 void Outbox::end_write(MailDesk& desk, Send& send) {
-  if (send.write != 0) carrier_.end_write(std::exchange(send.write, 0));
+  if (send.write == 0) return;
+  carrier_.end_write(std::exchange(send.write, 0));
   desk.writing -= send.sent - send.written;
   send.sent = send.written = 0;
 }
@@ -282,7 +283,7 @@ void Outbox::on_written(agent::Session& session, MailDesk& desk, std::uint64_t i
 
 void Outbox::forget(agent::Session& session, MailDesk& desk, Send& send, Instant now) {
   desk.asked.erase(send.id);
-  if (send.write != 0) end_write(desk, send);
+  end_write(desk, send);
   if (!planted(Planted::kGoneUntold)) {  // It does not overtake what it speaks of.
     desk.of(send.priority).words.push_back({{.kind = wire::RuntimeKind::kGone, .id = send.id}, {}});
   }

@@ -220,6 +220,15 @@ TEST_F(OutboxTest, WhatCannotBeWrittenGoesInParts) {
   }
 }
 
+TEST_F(OutboxTest, TheEndOfAWriteTouchesNoMessageThatGoesInParts) {
+  Send& send = message(2 * kEagerMax);
+  send.sent = kEagerMax;
+  outbox_.end_write(desk_, send);
+  EXPECT_EQ(desk_.writing, 0U);
+  EXPECT_EQ(send.sent, kEagerMax);
+  EXPECT_TRUE(carrier_.ended_writes.empty());
+}
+
 TEST_F(OutboxTest, AWriteWhosePathIsGoneIsGivenUp) {
   carrier_.quits = true;
   carrier_.write_answer = agent::LentWrite::kLost;

@@ -189,6 +189,19 @@ TEST_P(CompatSmallInbox, ALongOneGoesThroughASmallInboxThatIsRead) {
   sender.join();
 }
 
+TEST_P(CompatSmallInbox, APostThatNobodyLooksAtGoesOnWhenRoomComes) {
+  Side one("one", 1 << 16, way()), two("two", 1 << 16, small());
+  one.knows(two);
+  auto request = one.agent.create_xfer_req(XferOp::kWrite, one.blocks(1), two.blocks(1), "two").value();
+  OptArgs opt;
+  opt.notification = text_of(1 << 20);
+  const Result<bool> busy = one.agent.post_xfer_req(request, &opt);
+  ASSERT_TRUE(busy) << busy.error().to_string();
+  EXPECT_TRUE(*busy) << "two parts fit";
+  NotificationMap map;
+  EXPECT_TRUE(take(two, map) == *opt.notification);
+}
+
 TEST_P(CompatSmallInbox, WhatIsReleasedHalfSentIsNeverDelivered) {
   Side one("one", 1 << 16, way()), two("two", 1 << 16, small());
   one.knows(two);

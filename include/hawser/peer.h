@@ -35,7 +35,7 @@ enum class PeerState : std::uint8_t {
   kKnown = 1,    ///< Its card is here; no session yet.
   kUp = 2,       ///< A proven session stands.
   kSuspect = 3,  ///< Its heartbeats are missing, or its connection broke. Its session may go on.
-  kDown = 4,     ///< Its session is over: it died, closed, restarted, was invalidated, or was given up.
+  kDown = 4,     ///< Gone: died, closed, restarted or invalidated. Final for this incarnation.
 };
 
 /// How far a peer's agent has taken the messages that were sent to it on one channel. "Taken" means that the message is
@@ -91,7 +91,7 @@ class HAWSER_API Peer {
   Status connect(Duration timeout) const;
   /// Does at once what the agent would only do after a pause: tries again to reach a peer whose paths are down, to
   /// connect queue pairs that failed, and to open the backend that comes before the one in use. Waits for nothing
-  /// (`connect` does), and breaks nothing that works. kDisconnected when the peer is dead or forgotten.
+  /// (`connect` does), and breaks nothing that works. kDisconnected when the peer is down for good.
   Status reconnect() const;
   /// Sends a notification that belongs to no transfer. Copied; kBusy when the peer's inbox has no room for it.
   Status notify(std::string_view text) const;

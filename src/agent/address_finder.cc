@@ -5,7 +5,6 @@
 
 #include "agent/card_intake.h"
 #include "agent/peer_status.h"
-#include "base/shown.h"
 #include "base/try.h"
 
 namespace hawser::agent {
@@ -59,7 +58,7 @@ AddressFinder::Found AddressFinder::find(std::string_view name, std::string_view
   lane_.wake();
   if (!number) return number.error();
   Found found = greet(*number, deadline);
-  const std::string where = (name.empty() ? "" : base::shown(name) + "@") + base::shown(typed.address);
+  const std::string where = (name.empty() ? "" : std::string(name) + "@") + std::string(typed.address);
   if (!found) return not_reached(name, where, found.error());
   if (*found == nullptr) {
     return Status(Code::kTimedOut, "find_peer: '" + where + "' did not answer in time").with_peer(name);

@@ -171,12 +171,11 @@ Status Agent::invalidate(const Peer& peer) {
     return Status(Code::kInvalid, "invalidate: the peer handle is empty or of another agent");
   }
   if (peer.is_self()) return Status(Code::kInvalid, "invalidate: an agent cannot forget itself");
-  const std::shared_ptr<agent::PeerCore> its = agent::current(core_of(peer));
-  if (Peer(its).state() == PeerState::kDown) return {};
+  if (peer.state() == PeerState::kDown) return {};
   const Status cause = Status(Code::kCancelled, "the peer was invalidated").with_peer(peer.name());
   core_->lane.lock();
   core_->lane.take_left_over(core_->now());  // What was sent to it before goes out first.
-  agent::Session& session = core_->engine.sessions().of(its);
+  agent::Session& session = core_->engine.sessions().of(core_of(peer));
   const bool is_idle = session.slots == 0;
   core_->engine.connector().invalidate(session, cause, core_->now());
   if (!is_idle) core_->lane.turn(core_->now());

@@ -56,7 +56,7 @@ Result<AtomicOp> start(const std::string& call, const Agent& agent, const Remote
   if (Status status = core->usable(call); !status.ok()) return status;
   if (Status bad = check_atomic_word(call, word); !bad.ok()) return bad;
   auto op = std::make_shared<AtomicCore>();
-  op->peer = current(word.region->peer.lock());
+  op->peer = word.region->peer.lock();
   if (!op->peer || op->peer->core.lock() != core) {
     return Status(Code::kInvalid, call + ": the word's region is of no peer of this agent");
   }

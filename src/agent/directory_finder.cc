@@ -8,7 +8,6 @@
 #include "agent/directory_calls.h"
 #include "agent/peer_status.h"
 #include "base/bytes.h"
-#include "base/shown.h"
 #include "base/try.h"
 
 namespace hawser::agent {
@@ -55,7 +54,7 @@ Status DirectoryFinder::not_found(std::string_view name, const Status& last) con
   const std::string kind(its_.options.directory->kind());
   if (last.ok() || last.code() == Code::kNotFound) {
     return Status(Code::kNotFound,
-                  "find_peer: '" + base::shown(name) + "' did not appear in the " + kind + " directory in time")
+                  "find_peer: '" + std::string(name) + "' did not appear in the " + kind + " directory in time")
         .with_peer(name)
         .because(last)
         .with_advice("check that the peer runs and uses the same directory and prefix");
@@ -66,7 +65,7 @@ Status DirectoryFinder::not_found(std::string_view name, const Status& last) con
     trouble += (trouble.empty() ? "" : "; ") + warning;
   }
   const bool is_silent = last.code() == Code::kTimedOut && !trouble.empty();
-  return Status(last.code(), "find_peer: the " + kind + " directory cannot be asked for '" + base::shown(name) + "'")
+  return Status(last.code(), "find_peer: the " + kind + " directory cannot be asked for '" + std::string(name) + "'")
       .because(is_silent ? Status(last.code(), trouble) : last)
       .with_advice(last.advice().empty() ? "check that the directory can be reached: hawser doctor" : last.advice());
 }

@@ -131,7 +131,7 @@ Result<GrantedRegion> Peer::import_grant(std::span<const std::byte> bytes) const
   if (!core) return Status(Code::kInvalid, "Peer::import_grant: this handle is empty or its agent is gone");
   HAWSER_TRY(core->usable("Peer::import_grant"));
   HAWSER_TRY_ASSIGN(wire::Grant grant, wire::decode_grant(bytes));
-  return agent::import_from(agent::current(core_), *core, std::move(grant));
+  return agent::import_from(core_, *core, std::move(grant));
 }
 
 Result<GrantedRegion> Peer::import_grant(std::string_view bytes) const { return import_grant(base::as_bytes(bytes)); }

@@ -9,7 +9,6 @@
 #include "agent/core.h"
 #include "agent/engine/unacknowledged.h"
 #include "agent/fork_guard.h"
-#include "agent/peer_status.h"
 #include "base/bytes.h"
 #include "base/inside.h"
 #include "base/shown.h"
@@ -99,8 +98,8 @@ const wire::CardRegion* known_region(const PeerCore& peer, const RegionId& id) H
 
 RegionResult find_region(const Peer& peer, std::string_view name) {
   if (!peer.valid()) return Status(Code::kInvalid, "Peer::region: this handle is empty");
-  HAWSER_TRY(not_forked(*core_of(peer)));
-  const std::shared_ptr<PeerCore> core = current(core_of(peer));
+  const std::shared_ptr<PeerCore>& core = core_of(peer);
+  HAWSER_TRY(not_forked(*core));
   if (core->is_self) {
     return own_region(
         core, [&](const backend::RegionEntry& entry) { return entry.listed && entry.name == name; },
@@ -116,8 +115,8 @@ RegionResult find_region(const Peer& peer, std::string_view name) {
 
 RegionResult find_region(const Peer& peer, std::uint32_t index) {
   if (!peer.valid()) return Status(Code::kInvalid, "Peer::region: this handle is empty");
-  HAWSER_TRY(not_forked(*core_of(peer)));
-  const std::shared_ptr<PeerCore> core = current(core_of(peer));
+  const std::shared_ptr<PeerCore>& core = core_of(peer);
+  HAWSER_TRY(not_forked(*core));
   if (core->is_self) {
     return own_region(
         core, [&](const backend::RegionEntry& entry) { return entry.index == index; },
@@ -280,44 +279,6 @@ Status await_greeting(Core& core, const std::shared_ptr<PeerCore>& peer, Instant
 
 }  // namespace
 
-std::shared_ptr<PeerCore> current(const std::shared_ptr<PeerCore>& peer) {
-  if (peer == nullptr || peer->state.load(std::memory_order_acquire) != PeerState::kDown) [[likely]]
-    return peer;
-  const auto core = peer->core.lock();
-  if (!core || !core->usable("current").ok()) return peer;
-  {
-    const base::MutexLock lock(peer->mutex);
-    if (!is_given_up(peer->down_cause)) return peer;
-  }
-  std::shared_ptr<PeerCore> known = core->peer_book.known(peer->incarnation);
-  if (known == peer) {  // Its session ended in the turn that is under way.
-    {
-      const InLaneGuard guard(core->lane);
-      core->engine.graveyard().bury();
-    }
-    known = core->peer_book.known(peer->incarnation);
-  }
-  return known == nullptr || known->state.load(std::memory_order_acquire) == PeerState::kDown ? peer : known;
-}
-
-std::shared_ptr<const RemoteRegion> region_at(const std::shared_ptr<PeerCore>& peer,
-                                              const std::shared_ptr<const RemoteRegion>& region) {
-  const auto its = region->peer.lock();
-  if (its == peer || its == nullptr || its->incarnation != peer->incarnation || its->core.lock() != peer->core.lock()) {
-    return region;
-  }
-  if (!region->grant) {
-    return find_remote(peer, {.index = region->index, .generation = region->generation, .key = region->key});
-  }
-  const base::MutexLock lock(peer->mutex);
-  std::weak_ptr<const RemoteRegion>& known = peer->handle_of(region->index);
-  if (auto same = known.lock(); same && same->generation == region->generation && same->key == region->key) return same;
-  auto moved = std::make_shared<RemoteRegion>(*region);
-  moved->peer = peer;
-  known = moved;
-  return moved;
-}
-
 std::shared_ptr<const RemoteRegion> find_remote(const std::shared_ptr<PeerCore>& peer, const RegionId& id) {
   if (!not_forked(*peer).ok()) return nullptr;
   const base::MutexLock lock(peer->mutex);
@@ -392,10 +353,9 @@ std::vector<std::string> Peer::region_names() const {
     }
     return names;
   }
-  const std::shared_ptr<agent::PeerCore> its = agent::current(core_);
-  const base::MutexLock lock(its->mutex);
-  if (!its->card) return names;
-  its->card->for_each([&](const wire::CardRegion& region) { add(region.name, region.index); });
+  const base::MutexLock lock(core_->mutex);
+  if (!core_->card) return names;
+  core_->card->for_each([&](const wire::CardRegion& region) { add(region.name, region.index); });
   return names;
 }
 
@@ -420,7 +380,7 @@ Status Peer::await_regions(std::span<const std::string_view> names, Duration tim
   const auto core = core_ ? core_->core.lock() : nullptr;
   if (!core) return Status(Code::kInvalid, "Peer::await_regions: this handle is empty or its agent is gone");
   HAWSER_TRY(core->usable("Peer::await_regions"));
-  return core->peer_finder.await_regions(agent::current(core_), names, core->now() + timeout);
+  return core->peer_finder.await_regions(core_, names, core->now() + timeout);
 }
 
 RangeTable Peer::table(std::string_view region, std::uint64_t block_bytes, Duration timeout) const {
@@ -454,19 +414,17 @@ Status Peer::connect(Duration timeout) const {
   const auto core = core_ ? core_->core.lock() : nullptr;
   if (!core) return Status(Code::kInvalid, "Peer::connect: this handle is empty or its agent is gone");
   if (Status status = core->usable("Peer::connect"); !status.ok()) return status;
-  const std::shared_ptr<agent::PeerCore> peer = agent::current(core_);
-  if (Peer(peer).state() == PeerState::kDown) return agent::down_status(*peer);
-  return agent::await_greeting(*core, peer, core->now() + timeout);
+  if (state() == PeerState::kDown) return agent::down_status(*core_);
+  return agent::await_greeting(*core, core_, core->now() + timeout);
 }
 
 Status Peer::reconnect() const {
   const auto core = core_ ? core_->core.lock() : nullptr;
   if (!core) return Status(Code::kInvalid, "Peer::reconnect: this handle is empty or its agent is gone");
   if (Status status = core->usable("Peer::reconnect"); !status.ok()) return status;
-  const std::shared_ptr<agent::PeerCore> peer = agent::current(core_);
-  if (Peer(peer).state() == PeerState::kDown) return agent::down_status(*peer);
+  if (state() == PeerState::kDown) return agent::down_status(*core_);
   core->lane.lock();
-  core->engine.connector().reconnect(core->engine.sessions().of(peer), core->now());
+  core->engine.connector().reconnect(core->engine.sessions().of(core_), core->now());
   core->lane.turn(core->now());
   core->lane.unlock();
   core->lane.wake();
@@ -481,9 +439,8 @@ Status Peer::notify(std::string_view text) const {
     return Status(Code::kInvalid,
                   "Peer::notify: " + std::to_string(text.size()) + " bytes are more than kMessageMax, 65536");
   }
-  const std::shared_ptr<agent::PeerCore> peer = agent::current(core_);
-  if (Peer(peer).state() == PeerState::kDown) return agent::down_status(*peer);
-  return agent::notify_now(*core, peer, text);
+  if (state() == PeerState::kDown) return agent::down_status(*core_);
+  return agent::notify_now(*core, core_, text);
 }
 
 Result<std::uint64_t> Peer::send(std::uint32_t channel, std::span<const std::byte> bytes) const {
@@ -499,24 +456,22 @@ Result<std::uint64_t> Peer::send(std::uint32_t channel, std::span<const std::byt
                                       std::to_string(bytes.size()) + " bytes at most kMessageMax, 65536");
   }
   const Instant deadline = timeout > Duration::zero() ? core->now() + timeout : Instant::min();
-  const std::shared_ptr<agent::PeerCore> peer = agent::current(core_);
-  const bool is_greeted = is_self() || peer->is_greeted.load(std::memory_order_acquire);
+  const bool is_greeted = is_self() || core_->is_greeted.load(std::memory_order_acquire);
   if (timeout > Duration::zero() && !is_greeted) {
-    HAWSER_TRY(agent::await_greeting(*core, peer, deadline));
+    HAWSER_TRY(agent::await_greeting(*core, core_, deadline));
   }
-  const auto is_down = [&] { return peer->state.load(std::memory_order_acquire) == PeerState::kDown; };
   for (;;) {
-    if (is_down()) return agent::down_status(*peer);
-    const std::uint32_t seen = peer->news.load(std::memory_order_acquire);
-    const std::uint32_t unreached = peer->unreached.load(std::memory_order_acquire);
-    Result<std::uint64_t> sent = agent::send_now(*core, peer, channel, bytes);
+    if (state() == PeerState::kDown) return agent::down_status(*core_);
+    const std::uint32_t seen = core_->news.load(std::memory_order_acquire);
+    const std::uint32_t unreached = core_->unreached.load(std::memory_order_acquire);
+    Result<std::uint64_t> sent = agent::send_now(*core, core_, channel, bytes);
     if (sent || sent.error().code() != Code::kBusy || core->now() >= deadline) return sent;
     const auto changed = [&] {
-      return peer->news.load(std::memory_order_acquire) != seen || is_down() ||
-             peer->unreached.load(std::memory_order_acquire) != unreached;
+      return core_->news.load(std::memory_order_acquire) != seen || state() == PeerState::kDown ||
+             core_->unreached.load(std::memory_order_acquire) != unreached;
     };
     core->lane.wait_until(changed, std::min(deadline, core->now() + agent::kSendAgain));
-    if (peer->unreached.load(std::memory_order_acquire) != unreached) return agent::unreached_status(*peer);
+    if (core_->unreached.load(std::memory_order_acquire) != unreached) return agent::unreached_status(*core_);
   }
 }
 
@@ -541,7 +496,7 @@ std::vector<Acknowledged> Peer::acknowledged() const {
 bool Peer::opened(std::uint32_t channel) const {
   const auto core = core_ ? core_->core.lock() : nullptr;
   if (!core || !core->usable("Peer::opened").ok()) return false;
-  return agent::current(core_)->channels.is_open(channel);
+  return core_->channels.is_open(channel);
 }
 
 HAWSER_NAMESPACE_END

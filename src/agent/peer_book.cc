@@ -1,9 +1,6 @@
 #include "agent/peer_book.h"
 
-#include <algorithm>
 #include <utility>
-
-#include "agent/peer_status.h"
 
 namespace hawser::agent {
 
@@ -20,7 +17,6 @@ Result<std::shared_ptr<PeerCore>> PeerBook::meet(const backend::Identity& who) {
     found->second->note_born(who.born);
     return found->second;
   }
-  if (peers_.size() + 1 >= limit_) make_room();
   if (peers_.size() + 1 >= limit_) {
     return Status(Code::kBusy, "agent '" + agent_ + "' knows limits.peers = " + std::to_string(limit_) +
                                    " peers already; " + who.name + " is not taken in")
@@ -54,38 +50,13 @@ std::vector<std::shared_ptr<PeerCore>> PeerBook::all() const {
   return all;
 }
 
-std::shared_ptr<PeerCore> PeerBook::made_again(PeerCore& given_up) {
-  const base::MutexLock lock(given_up.mutex);
-  const bool may_answer = given_up.card != nullptr && is_given_up(given_up.down_cause);
-  if (!may_answer) return nullptr;
-  auto again = std::make_shared<PeerCore>(given_up.core, given_up.name, given_up.incarnation);
-  again->note_born(given_up.born.load(std::memory_order_relaxed));
-  again->was_given_up = true;
-  const base::MutexLock its_lock(again->mutex);
-  again->card = std::move(given_up.card);
-  again->ticket = given_up.ticket;
-  return again;
-}
-
-bool PeerBook::is_spare(const PeerCore& peer, long users) {
-  return peer.was_given_up && users == 1 && peer.state.load(std::memory_order_acquire) == PeerState::kKnown;
-}
-
-void PeerBook::make_room() {
-  std::erase_if(peers_, [](const auto& each) { return is_spare(*each.second, each.second.use_count()); });
-}
-
 void PeerBook::forget(const PeerCore& peer) {
   std::shared_ptr<PeerCore> gone;  // Let go without the lock: it may be the last reference.
   const base::MutexLock lock(mutex_);
   const auto found = peers_.find(peer.incarnation);
   if (found == peers_.end() || found->second.get() != &peer) return;
   gone = std::move(found->second);
-  if (auto again = made_again(*gone)) {
-    found->second = std::move(again);
-  } else {
-    peers_.erase(found);
-  }
+  peers_.erase(found);
 }
 
 void PeerBook::forget_all() {

@@ -38,8 +38,7 @@ class PeerBook {
   bool expects(const backend::PeerClaim& claim) const;
   /// Without the agent itself.
   std::vector<std::shared_ptr<PeerCore>> all() const;
-  /// Another peer of that incarnation may have been met meanwhile; it stays. A peer that was given up may answer again:
-  /// one with its card takes its place, for whoever asks for it again (`current`). At the limit it goes first.
+  /// Another peer of that incarnation may have been met meanwhile; it stays.
   void forget(const PeerCore& peer);
   void forget_all();
 
@@ -52,11 +51,6 @@ class PeerBook {
 
  private:
   using Peers = std::unordered_map<base::Id128, std::shared_ptr<PeerCore>>;
-
-  static std::shared_ptr<PeerCore> made_again(PeerCore& given_up);
-  /// Nobody has asked for it since it was given up.
-  static bool is_spare(const PeerCore& peer, long users);
-  void make_room() HAWSER_REQUIRES(mutex_);
 
   const std::string agent_;
   const std::uint32_t limit_;

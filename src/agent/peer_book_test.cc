@@ -54,47 +54,6 @@ TEST_F(PeerBookTest, ForgettingAnEarlierPeerKeepsThatWhichWasMetSince) {
   EXPECT_EQ(book_.known({0, 7}), nullptr);
 }
 
-void put_down(PeerCore& peer, const Status& cause) {
-  const base::MutexLock lock(peer.mutex);
-  peer.card = std::make_unique<CardStore>();
-  peer.down_cause = cause;
-  peer.state = PeerState::kDown;
-}
-
-TEST_F(PeerBookTest, OneThatWasGivenUpIsKnownAgainWithItsCard) {
-  const auto gone = *book_.meet(who("a", 7));
-  put_down(*gone, Status(Code::kTimedOut, "it is silent"));
-  book_.forget(*gone);
-  const auto again = book_.known({0, 7});
-  ASSERT_NE(again, nullptr);
-  EXPECT_NE(again, gone);
-  EXPECT_EQ(again->state.load(), PeerState::kKnown);
-  EXPECT_EQ(again->born.load(), gone->born.load());
-  const base::MutexLock lock(again->mutex);
-  EXPECT_NE(again->card, nullptr);
-}
-
-TEST_F(PeerBookTest, OneThatDiedOrWasForgottenIsNotKnownAgain) {
-  for (const Status& why : {Status(Code::kDisconnected, "killed"), Status(Code::kCancelled, "invalidated")}) {
-    const auto gone = *book_.meet(who("a", 7));
-    put_down(*gone, why);
-    book_.forget(*gone);
-    EXPECT_EQ(book_.known({0, 7}), nullptr) << why.to_string();
-  }
-}
-
-TEST_F(PeerBookTest, AtTheLimitThoseThatNobodyAskedForSinceTheyWereGivenUpGoFirst) {
-  const auto gone = *book_.meet(who("a", 1));
-  put_down(*gone, Status(Code::kTimedOut, "it is silent"));
-  book_.forget(*gone);
-  auto kept = book_.known({0, 1});
-  ASSERT_TRUE(book_.meet(who("b", 2)));
-  EXPECT_FALSE(book_.meet(who("c", 3))) << "somebody has a handle of it";
-  kept.reset();
-  EXPECT_TRUE(book_.meet(who("c", 3)));
-  EXPECT_EQ(book_.known({0, 1}), nullptr);
-}
-
 TEST_F(PeerBookTest, RemembersTheDeadUntilTheyLive) {
   const auto peer = *book_.meet(who("a", 7));
   EXPECT_FALSE(book_.judge(peer->incarnation, 1));

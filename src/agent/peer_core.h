@@ -118,7 +118,6 @@ struct PeerCore {
   const base::Id128 incarnation;
   const std::uint32_t forks = watch_forks();  ///< When it was made.
   bool is_self = false;                       ///< Set before it is shared.
-  bool was_given_up = false;  ///< It stands for one that was (PeerBook::forget). Set before it is shared.
   /// Orders the incarnations of its name (docs/wire.md, `born`). 0: no card and no hello told it yet.
   std::atomic<std::uint64_t> born{0};
   /// Counts the cards that told of regions that are gone: what was looked up before has to be looked up again.
@@ -173,12 +172,6 @@ struct PeerCore {
   std::unique_ptr<Session> session;  ///< Under the lane's lock.
 };
 
-/// The peer that calls about `peer` mean: the same one, or that which the agent knows in its place since `peer` was
-/// given up. Not under the lane's lock.
-std::shared_ptr<PeerCore> current(const std::shared_ptr<PeerCore>& peer);
-/// The region as one of `peer`, which took the place of the region's own peer. Null: it has closed since.
-std::shared_ptr<const RemoteRegion> region_at(const std::shared_ptr<PeerCore>& peer,
-                                              const std::shared_ptr<const RemoteRegion>& region);
 /// The region of that very id; null when the peer's cards say that it is closed, or none of them told of it.
 std::shared_ptr<const RemoteRegion> find_remote(const std::shared_ptr<PeerCore>& peer, const RegionId& id);
 /// Which of them `find_remote` would find.

@@ -88,7 +88,7 @@ PeerFinder::Found PeerFinder::find_once(std::string_view name, Instant deadline)
   const std::size_t at = name.rfind('@');
   if (is_address(name)) return its_.addresses.find(name.substr(0, at), name.substr(at + 1), deadline);
   if (its_.directory.has_directory()) return its_.directory.find(name, deadline);
-  return Status(Code::kNotFound, "find_peer: no peer '" + base::shown(name) + "' is known and agent '" + its_.agent +
+  return Status(Code::kNotFound, "find_peer: no peer '" + std::string(name) + "' is known and agent '" + its_.agent +
                                      "' has no directory")
       .with_advice("open the agent with a directory, load the peer's card, or name it as name@host:port");
 }

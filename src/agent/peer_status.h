@@ -10,8 +10,6 @@
 
 namespace hawser::agent {
 
-/// Of the cause that put a peer down: it was given up, and nothing proves that it is dead.
-bool is_given_up(const Status& cause);
 /// `cause` put the peer down. It says whether the peer is gone for certain, was given up, or was forgotten.
 Status gone_status(const PeerCore& peer, const Status& cause);
 /// As above, with the cause that the peer keeps; no buffer was touched.

@@ -17,18 +17,6 @@ TEST(PeerStatus, SaysHowCertainTheEndIs) {
   EXPECT_EQ(said_of(Status(Code::kCancelled, "invalidated")), "peer 'p' was forgotten");
 }
 
-TEST(PeerStatus, OneThatWasGivenUpMayBeAskedAgainAtOnce) {
-  EXPECT_TRUE(is_given_up(Status(Code::kTimedOut, "it is silent")));
-  EXPECT_TRUE(is_given_up(Status(Code::kDisconnected, "its socket broke").with_scope(Scope::kPath)));
-  EXPECT_FALSE(is_given_up(Status(Code::kDisconnected, "it said farewell")));
-  EXPECT_FALSE(is_given_up(Status(Code::kCancelled, "invalidated")));
-  EXPECT_FALSE(is_given_up(Status(Code::kUnsupported, "it speaks version 9")));
-  EXPECT_FALSE(is_given_up(Status(Code::kBusy, "it has no place")));
-  EXPECT_FALSE(is_given_up(Status())) << "it is not down";
-  const PeerCore peer({}, "p", {1, 2});
-  EXPECT_NE(gone_status(peer, Status(Code::kTimedOut, "it is silent")).advice().find("try again"), std::string::npos);
-}
-
 TEST(PeerStatus, NamesThePeerAndWhatToDo) {
   const PeerCore peer({}, "p", {1, 2});
   const Status gone = gone_status(peer, Status(Code::kTimedOut, "it is silent"));

@@ -67,9 +67,6 @@ struct PlanCore {
   mutable std::vector<std::pair<Refusals::Id, std::vector<Refusals::Id>>> apart_;
 };
 
-/// The same plan to the peer that stands in the place of the plan's own since that was given up. An error: none does,
-/// or a region has closed since.
-Result<Plan> again(const PlanCore& plan);
 /// As inner::plan_pieces.
 Result<Plan> pieces_plan(std::string_view call, const std::shared_ptr<Core>& core, const Peer& peer,
                          Operation operation, inner::MadePieces&& made);

@@ -8,7 +8,6 @@
 #include "agent/plan.h"
 #include "base/inside.h"
 #include "base/shown.h"
-#include "base/try.h"
 #include "fileio/file.h"
 #include "plan/pair_rows.h"
 #include "plan/planner.h"
@@ -56,19 +55,19 @@ bool is_of(const std::weak_ptr<T>& weak, const std::shared_ptr<T>& owner) {
   return !weak.owner_before(owner) && !owner.owner_before(weak);
 }
 
-Status check_remote(std::string_view call, const RemoteRegion& region, const std::shared_ptr<PeerCore>& peer,
-                    Operation operation) {
-  if (!is_of(region.peer, peer)) {
-    return bad_plan(call, "region '" + base::shown(region.name) + "' does not belong to peer '" + peer->name + "'");
+Status check_remote(std::string_view call, const RemoteRegion& region, const Peer& peer, Operation operation) {
+  if (!is_of(region.peer, core_of(peer))) {
+    return bad_plan(
+        call, "region '" + base::shown(region.name) + "' does not belong to peer '" + std::string(peer.name()) + "'");
   }
   const Rights needed = operation == Operation::kWrite ? Rights::kWrite : Rights::kRead;
-  const Instant now = region.grant ? peer->core.lock()->now() : Instant();
-  if (region.grant && now >= region.grant->expired_by) return grant_ended(region, call, now).with_peer(peer->name);
+  const Instant now = region.grant ? core_of(peer)->core.lock()->now() : Instant();
+  if (region.grant && now >= region.grant->expired_by) return grant_ended(region, call, now).with_peer(peer.name());
   if (allows(region.rights, needed)) return {};
   return Status(Code::kDenied, std::string(call) + ": region '" + base::shown(region.name) + "' of peer '" +
-                                   peer->name + "' gives no right to " +
+                                   std::string(peer.name()) + "' gives no right to " +
                                    (operation == Operation::kWrite ? "write" : "read"))
-      .with_peer(peer->name)
+      .with_peer(peer.name())
       .with_advice(region.grant ? "ask its owner for a grant with that right"
                                 : "register it there with Rights that include it");
 }
@@ -117,21 +116,6 @@ plan::ChunkLimits chunk_limits(Core& core, PeerCore& peer) {
   return limits;
 }
 
-/// Makes the region one of the plan's peer, which may stand in the place of the region's own since that was given up.
-Status move_to_peer(std::string_view call, const PlanCore& plan, std::shared_ptr<const RemoteRegion>* region) {
-  if (is_of((*region)->peer, plan.peer)) [[likely]]
-    return {};
-  std::shared_ptr<const RemoteRegion> its = region_at(plan.peer, *region);
-  if (its != nullptr) {
-    *region = std::move(its);
-    return {};
-  }
-  return Status(Code::kNotFound, std::string(call) + ": peer '" + plan.peer->name + "' has closed region '" +
-                                     base::shown((*region)->name) + "' since it was given up")
-      .with_peer(plan.peer->name)
-      .with_advice("look the region up again");
-}
-
 Result<Plan> finish(std::string_view call, std::shared_ptr<PlanCore> plan, Result<plan::Pieces> pieces) {
   if (!pieces) return pieces.error();
   plan->pieces = std::move(*pieces);
@@ -145,13 +129,13 @@ Result<Plan> finish(std::string_view call, std::shared_ptr<PlanCore> plan, Resul
   return Plan(std::move(plan));
 }
 
-Result<Plan> finish_pieces(std::string_view call, std::shared_ptr<PlanCore> plan, inner::MadePieces&& made) {
+Result<Plan> finish_pieces(std::string_view call, std::shared_ptr<PlanCore> plan, const Peer& peer,
+                           inner::MadePieces&& made) {
   for (const auto& region : made.locals) {
     if (Status bad = check_region(call, *plan->core, *region); !bad.ok()) return bad;
   }
-  for (auto& region : made.remotes) {
-    HAWSER_TRY(move_to_peer(call, *plan, &region));
-    if (Status bad = check_remote(call, *region, plan->peer, plan->operation); !bad.ok()) return bad;
+  for (const auto& region : made.remotes) {
+    if (Status bad = check_remote(call, *region, peer, plan->operation); !bad.ok()) return bad;
   }
   plan->locals = std::move(made.locals);
   plan->remotes = std::move(made.remotes);
@@ -170,10 +154,10 @@ Result<std::shared_ptr<PlanCore>> begin(std::string_view call, const std::shared
                               core->options.name + "'")
         .with_advice("each agent has its own handles: use what its add_peer or find_peer gave");
   }
+  if (peer.state() == PeerState::kDown) return agent::down_status(*core_of(peer));
   auto plan = std::make_shared<PlanCore>();
   plan->core = core;
-  plan->peer = current(core_of(peer));
-  if (Peer(plan->peer).state() == PeerState::kDown) return agent::down_status(*plan->peer);
+  plan->peer = core_of(peer);
   plan->operation = operation;
   return plan;
 }
@@ -197,15 +181,9 @@ Result<Plan> plan_lists(std::string_view call, const std::shared_ptr<Core>& core
       if (Status bad = check_region(call, *core, *local[i].region); !bad.ok()) return bad;
     }
     const std::size_t remotes = (*plan)->remotes.size();
-    if (is_of(remote[i].region->peer, (*plan)->peer)) [[likely]] {
-      theirs[i].region = place_of((*plan)->remotes, remote[i].region);
-    } else {
-      std::shared_ptr<const RemoteRegion> moved = remote[i].region;
-      HAWSER_TRY(move_to_peer(call, **plan, &moved));
-      theirs[i].region = place_of((*plan)->remotes, moved);
-    }
+    theirs[i].region = place_of((*plan)->remotes, remote[i].region);
     if ((*plan)->remotes.size() != remotes) {
-      if (Status bad = check_remote(call, *(*plan)->remotes.back(), (*plan)->peer, operation); !bad.ok()) return bad;
+      if (Status bad = check_remote(call, *remote[i].region, peer, operation); !bad.ok()) return bad;
     }
     ours[i] = {.base = local[i].region->entry->base,
                .region_size = local[i].region->entry->size,
@@ -232,11 +210,9 @@ Result<Plan> plan_tables(std::string_view call, const std::shared_ptr<Core>& cor
     return bad_plan(call, "one table must be of this agent's region and the other of the peer's");
   }
   if (Status bad = check_region(call, *core, *core_of(local)->local); !bad.ok()) return bad;
-  std::shared_ptr<const RemoteRegion> its = core_of(remote)->remote;
-  HAWSER_TRY(move_to_peer(call, **plan, &its));
-  if (Status bad = check_remote(call, *its, (*plan)->peer, operation); !bad.ok()) return bad;
+  if (Status bad = check_remote(call, *core_of(remote)->remote, peer, operation); !bad.ok()) return bad;
   (*plan)->locals.push_back(core_of(local)->local);
-  (*plan)->remotes.push_back(std::move(its));
+  (*plan)->remotes.push_back(core_of(remote)->remote);
   return finish(call, std::move(*plan),
                 plan::pair_tables(call, core_of(local)->shape, local_index, core_of(remote)->shape, remote_index));
 }
@@ -356,36 +332,11 @@ const Refusals::Refusal* PlanCore::refused_by(const Refusals& refusals) const {
   return refusals.find([this](const Refusals::Refusal& refusal) { return joins(refusal); });
 }
 
-/// Pieces that fill their array from the front, as all do.
-plan::Pieces copy_of(const plan::Pieces& pieces) {
-  plan::Pieces copy{.all = plan::PieceArray(pieces.all.size()), .groups = {}, .bytes = pieces.bytes};
-  copy.pair_count = pieces.pair_count;
-  if (copy.all.data() != nullptr) std::ranges::copy(pieces.all.span(), copy.all.data());
-  copy.all.finish(copy.all.data() != nullptr ? pieces.all.size() : 0);
-  for (const plan::PieceGroup& group : pieces.groups) copy.groups.push_back(group);
-  return copy;
-}
-
-Result<Plan> again(const PlanCore& plan) {
-  const std::shared_ptr<PeerCore> peer = current(plan.peer);
-  if (peer == plan.peer) return down_status(*peer);
-  auto made = std::make_shared<PlanCore>();
-  made->core = plan.core;
-  made->peer = peer;
-  made->operation = plan.operation;
-  for (const auto& region : plan.locals) made->locals.push_back(region);
-  for (std::shared_ptr<const RemoteRegion> region : plan.remotes) {
-    HAWSER_TRY(move_to_peer("submit", *made, &region));
-    made->remotes.push_back(std::move(region));
-  }
-  return finish("submit", std::move(made), copy_of(plan.pieces));
-}
-
 Result<Plan> pieces_plan(std::string_view call, const std::shared_ptr<Core>& core, const Peer& peer,
                          Operation operation, inner::MadePieces&& made) {
   auto plan = begin(call, core, peer, operation);
   if (!plan) return plan.error();
-  return finish_pieces(call, std::move(*plan), std::move(made));
+  return finish_pieces(call, std::move(*plan), peer, std::move(made));
 }
 
 std::vector<inner::Way> ways_of(Core& core, PeerCore& peer) {
@@ -419,7 +370,7 @@ Result<Plan> plan_rows(std::string_view call, const Agent& agent, const Peer& pe
   made.remotes.reserve(rows->remotes.size());
   for (const std::uint32_t region : rows->locals) made.locals.push_back(local.regions[region]);
   for (const std::uint32_t region : rows->remotes) made.remotes.push_back(remote.regions[region]);
-  return finish_pieces(call, std::move(*plan), std::move(made));
+  return finish_pieces(call, std::move(*plan), peer, std::move(made));
 }
 
 Result<Plan> plan_pieces(std::string_view call, const Agent& agent, const Peer& peer, Operation operation,

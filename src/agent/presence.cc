@@ -295,10 +295,6 @@ void Presence::give_up(const std::string& name, Instant now) {
   for (const auto& peer : core_.peers()) {
     const PeerState state = peer->state.load(std::memory_order_acquire);
     if (peer->name != name || state == PeerState::kDown || state == PeerState::kUp) continue;
-    if (peer->was_given_up && peer->session == nullptr) {  // Its end was reported when it was given up.
-      core_.forget(*peer);
-      continue;
-    }
     core_.engine.connector().invalidate(
         core_.engine.sessions().of(peer),
         Status(Code::kDisconnected, "its card is gone from the directory: it closed, or its lease ended")

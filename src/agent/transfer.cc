@@ -200,10 +200,6 @@ Result<Transfer> Plan::submit(const SubmitOptions& options) const {
   if (!core_) return agent::bad_submit("this plan is empty: it was never made");
   agent::Core& core = *core_->core;
   if (core.disowned() || core.is_closed()) return core.usable("submit");
-  if (core_->peer->state.load(std::memory_order_acquire) == PeerState::kDown) [[unlikely]] {
-    const Result<Plan> again = agent::again(*core_);
-    return again ? again->submit(options) : again.error();
-  }
   const bool plain = agent::is_plain(options);
   if (plain && agent::done_at_once(core, *core_, options.notify)) return Transfer::ended(core_->pieces.bytes);
   const Instant now = core.now();

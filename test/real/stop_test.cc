@@ -119,39 +119,6 @@ TEST_P(RealTest, ADrivenPeerThatStopsIsSuspectAfterThreeHeartbeatsAndDownAfterPe
   }
 }
 
-/// By the handles of before: nobody loads its card again.
-TEST_P(RealTest, APeerThatWasGivenUpComesBackWhenItIsAskedForAgain) {
-  AgentOptions options = quick("here");
-  options.heartbeat = kHeartbeat;
-  options.peer_timeout = kPeerTimeout;
-  Here here(GetParam(), options);
-  here.add("source", kSize);
-  PeerProcess process = PeerProcess::start(peer_line(GetParam(), "there"));
-  process.ask(region_line(GetParam(), "target"));
-  const Peer peer = here.meet(process);
-  const Plan plan = here.plan_write(peer, "source", "target", kSize);
-  Transfer first = must(plan.submit());
-  must(finish(first));
-  for (int round = 0; round < 2; ++round) {
-    SCOPED_TRACE(round);
-    process.stop();
-    const Peer lost = must(here.agent().find_peer("there", 0s));
-    ASSERT_TRUE(here.await_down(lost, now(), 20s));
-    EXPECT_EQ(lost.state(), PeerState::kDown) << "its session is over";
-    process.resume();
-    Transfer same = must(plan.submit());
-    EXPECT_TRUE(finish(same).ok()) << same.status().to_string();
-    Transfer planned = must(here.plan_write(peer, "source", "target", kSize).submit({.notify = "planned"}));
-    EXPECT_TRUE(finish(planned).ok()) << planned.status().to_string();
-    EXPECT_TRUE(peer.connect(10s).ok());
-    EXPECT_TRUE(peer.notify("again").ok());
-    const Peer found = must(here.agent().find_peer("there", 0s));
-    EXPECT_EQ(found.incarnation(), peer.incarnation());
-    EXPECT_EQ(found.state(), PeerState::kUp);
-    EXPECT_EQ(here.agent().peers().size(), 1u);
-  }
-}
-
 /// What was under way goes on with the process, and so does the session: it was suspect, and never down.
 TEST_P(RealTest, AStopOfTwoSecondsEndsNothing) {
   AgentOptions options = quick("here");

@@ -118,7 +118,7 @@ inline constexpr PlantedBug kPlantedBugs[] = {
     {Planted::kCourtParts,
      "court_parts",
      sim::Mode::kStream,
-     {"which lives", "names none that failed", "nobody may hold"}},
+     {"which lives", "names none that failed", "nobody may hold", "but its source lives"}},
     {Planted::kUnreachableAwaited, "unreachable_awaited", sim::Mode::kStream, {"do not come to an end"}, 96},
 };
 

@@ -384,12 +384,41 @@ std::vector<Chunk> chunks_of(std::span<const Piece> pieces, const Shape& shape, 
   return chunks;
 }
 
+/// The second process of a row, and the board that both see.
+class Partner {
+ public:
+  template <typename Run>
+  explicit Partner(const Run& run) : board(new (map_shared(sizeof(Board))) Board()), child_(begin(run)) {
+    while (!board->ready) {
+      if (waitpid(child_, nullptr, WNOHANG) != 0) std::exit(1);  // It has said why.
+      sched_yield();
+    }
+  }
+  Partner(const Partner&) = delete;
+  Partner& operator=(const Partner&) = delete;
+  ~Partner() { munmap(board, sizeof(Board)); }
+  void stop() const {
+    board->stop = true;
+    waitpid(child_, nullptr, 0);
+  }
+
+  Board* const board;
+
+ private:
+  template <typename Run>
+  pid_t begin(const Run& run) {
+    for (int i = 0; i < 2; ++i) board->incarnation[i] = base::random_id128(), board->key[i] = base::random_id128();
+    const pid_t child = fork();
+    if (child == 0) run(*board);
+    return child;
+  }
+
+  const pid_t child_;
+};
+
 std::vector<double> run_hawser(const Shape& shape, std::byte* mine, std::byte* theirs, const Over& over) {
-  auto* board = new (map_shared(sizeof(Board))) Board();
-  for (int i = 0; i < 2; ++i) board->incarnation[i] = base::random_id128(), board->key[i] = base::random_id128();
-  const pid_t child = fork();
-  if (child == 0) hawser_child(shape, *board, theirs, over);
-  while (!board->ready) sched_yield();
+  const Partner partner([&](Board& board) { hawser_child(shape, board, theirs, over); });
+  Board* const board = partner.board;
   std::vector<double> times;
   {
     End end(0, *board, mine, over);
@@ -424,20 +453,15 @@ std::vector<double> run_hawser(const Shape& shape, std::byte* mine, std::byte* t
       }
       times.push_back(static_cast<double>(now_ns() - begin));
     }
-    board->stop = true;
-    waitpid(child, nullptr, 0);
+    partner.stop();
   }
-  munmap(board, sizeof(Board));
   return times;
 }
 
 /// How long a path takes from its opening until it is up, one after the other. They are dropped once all were made.
 std::vector<double> run_connects(std::size_t count, std::byte* mine, std::byte* theirs, const Over& over) {
-  auto* board = new (map_shared(sizeof(Board))) Board();
-  for (int i = 0; i < 2; ++i) board->incarnation[i] = base::random_id128(), board->key[i] = base::random_id128();
-  const pid_t child = fork();
-  if (child == 0) hawser_child({.name = "connects"}, *board, theirs, over);
-  while (!board->ready) sched_yield();
+  const Partner partner([&](Board& board) { hawser_child({.name = "connects"}, board, theirs, over); });
+  Board* const board = partner.board;
   std::vector<double> times;
   {
     End end(0, *board, mine, over);
@@ -456,10 +480,8 @@ std::vector<double> run_connects(std::size_t count, std::byte* mine, std::byte* 
       const std::int64_t settled = now_ns() + 2'000'000;  // The goodbye arrives.
       while (now_ns() < settled) end.turn();
     }
-    board->stop = true;
-    waitpid(child, nullptr, 0);
+    partner.stop();
   }
-  munmap(board, sizeof(Board));
   return times;
 }
 
@@ -495,10 +517,8 @@ void bare_child(const Shape& shape, Board& board, std::byte* arena, std::size_t 
 
 std::vector<double> run_bare(const Shape& shape, std::byte* mine, std::byte* theirs, std::size_t datagram,
                              std::size_t streams) {
-  auto* board = new (map_shared(sizeof(Board))) Board();
-  const pid_t child = fork();
-  if (child == 0) bare_child(shape, *board, theirs, datagram);
-  while (!board->ready) sched_yield();
+  const Partner partner([&](Board& board) { bare_child(shape, board, theirs, datagram); });
+  Board* const board = partner.board;
   std::vector<double> times;
   {
     BareQuic end(datagram, board->bare_port);
@@ -518,10 +538,8 @@ std::vector<double> run_bare(const Shape& shape, std::byte* mine, std::byte* the
       while (end.came() < wanted) end.turn();
       times.push_back(static_cast<double>(now_ns() - begin));
     }
-    board->stop = true;
-    waitpid(child, nullptr, 0);
+    partner.stop();
   }
-  munmap(board, sizeof(Board));
   return times;
 }
 #endif

@@ -119,9 +119,8 @@ int main(int argc, char** argv) {
     serve(board, argv[1], bytes);
     return 0;
   }
-  while (!board.is_ready) {
-    if (::waitpid(child, nullptr, WNOHANG) != 0) return 1;
-    ::poll(nullptr, 0, 1);
+  for (const Time::time_point deadline = Time::now() + kPatience; !board.is_ready; ::poll(nullptr, 0, 1)) {
+    if (::waitpid(child, nullptr, WNOHANG) != 0 || Time::now() > deadline) return 1;
   }
   Writer writer(board, argv[1], bytes);
   std::vector<double> plain, told;

@@ -28,7 +28,7 @@ HAWSER_NAMESPACE_BEGIN
 class HAWSER_API BufferPool {
  public:
   struct Tier {
-    std::size_t bytes = 0;  ///< Of a buffer.
+    std::size_t bytes = 0;  ///< Each buffer has so many.
     std::uint32_t count = 0;
   };
   /// What happens to a message that finds no buffer.
@@ -37,7 +37,7 @@ class HAWSER_API BufferPool {
     kRefuse,    ///< Its receive ends with kBusy.
   };
   struct TierStatistics {
-    std::size_t bytes = 0;        ///< Of a buffer.
+    std::size_t bytes = 0;        ///< Each buffer has so many.
     std::uint32_t count = 0;      ///< How many there may be,
     std::uint32_t made = 0;       ///< have been made,
     std::uint32_t used = 0;       ///< are in use now,
@@ -46,7 +46,7 @@ class HAWSER_API BufferPool {
   };
   struct Statistics {
     std::vector<TierStatistics> tiers;  ///< From the smallest.
-    std::uint64_t bytes = 0;            ///< Of all buffers that have been made.
+    std::uint64_t bytes = 0;            ///< All buffers together that have been made.
     std::uint64_t beyond = 0;           ///< Messages that found no buffer.
   };
   static constexpr std::size_t kTiersMax = 16;

@@ -22,7 +22,7 @@ HAWSER_NAMESPACE_BEGIN
 /// The arguments of a handler. Its views hold while it runs.
 struct IncomingCall {
   std::uint32_t source = 0;  ///< The rank that calls.
-  std::string_view name;     ///< Of a handler with a number: the number as text.
+  std::string_view name;     ///< A handler that has a number finds it here as text.
   std::span<const std::byte> arguments;
   Duration timeout = Duration::max();  ///< The caller waits so long from now on.
   const std::atomic<bool>* cancelled = nullptr;

@@ -163,7 +163,7 @@ Status BackendOpener::open_announced(const backend::Factory& factory, const Back
   its_.lane.unlock();
   HAWSER_TRY(let_in(arriving));
   report->open = true;
-  report->params = made->params();
+  report->params = made->take_params();
   report->warnings = made->warnings();
   report->address = made->readable_address();
   for (const std::string& warning : report->warnings) {

@@ -96,7 +96,7 @@ class BackendOpenerTest : public testing::Test, public BackendOpener::Host {
     void remove_region(const backend::RegionEntry& region) override { its_->remove_region(region); }
     std::string told(const backend::RegionEntry& region) const override { return its_->told(region); }
     Result<std::unique_ptr<backend::Port>> open_port() override { return its_->open_port(); }
-    Params params() const override { return its_->params(); }
+    Params take_params() override { return its_->take_params(); }
     std::vector<std::string> warnings() const override { return its_->warnings(); }
     void disown_after_fork() override { its_->disown_after_fork(); }
 

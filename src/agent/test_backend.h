@@ -73,7 +73,7 @@ class TestBackend final : public backend::Backend {
     if (!port_refusal.ok()) return port_refusal;
     return std::unique_ptr<backend::Port>(std::make_unique<TestPort>());
   }
-  Params params() const override { return {}; }
+  Params take_params() override { return {}; }
   std::vector<std::string> warnings() const override { return its_warnings; }
   void disown_after_fork() override { is_disowned = true; }
 

@@ -413,7 +413,8 @@ class Backend {
   }
   /// One per lane; called once for now.
   virtual Result<std::unique_ptr<Port>> open_port() = 0;
-  virtual Params params() const = 0;  ///< In force, defaults included.
+  /// Those in force, defaults included. The agent asks once, when the backend is open: the backend keeps none.
+  virtual Params take_params() = 0;
   virtual std::vector<std::string> warnings() const = 0;
   /// Called in the child after fork: close descriptors without telling peers. Must only make system calls.
   virtual void disown_after_fork() = 0;

@@ -133,7 +133,7 @@ class SelfBackend : public Backend {
   Status reachable(std::string_view peer_address) const final;
   Result<std::string> add_region(const RegionEntry&) final { return std::string(); }
   void remove_region(const RegionEntry&) final {}
-  Params params() const final { return params_; }
+  Params take_params() final { return std::exchange(params_, {}); }
   std::vector<std::string> warnings() const final { return warnings_; }
 
  protected:
@@ -145,7 +145,7 @@ class SelfBackend : public Backend {
 
  private:
   const SelfKind& kind_;
-  const Params params_;
+  Params params_;
   const std::vector<std::string> warnings_;
 };
 

@@ -48,7 +48,7 @@ class WrappedBackend : public Backend {
   void remove_region(const RegionEntry& region) override { inner_->remove_region(region); }
   void let_go(const RegionEntry& region) override { inner_->let_go(region); }
   Result<std::unique_ptr<Port>> open_port() override { return inner_->open_port(); }
-  Params params() const override { return inner_->params(); }
+  Params take_params() override { return inner_->take_params(); }
   std::vector<std::string> warnings() const override { return inner_->warnings(); }
   void disown_after_fork() override { inner_->disown_after_fork(); }
 

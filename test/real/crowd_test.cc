@@ -153,8 +153,8 @@ TEST_P(RealTest, IdleAgentsAndUnusedPeersAreSmall) {
   for (const std::string& each_card : cards) (void)must(agents[0].add_peer(each_card));
   const std::size_t known = (heap_bytes() - unmet) / kKnown;
   std::printf("             an idle agent: %zu bytes of heap; a peer that is known and unused: %zu\n", each, known);
-  EXPECT_LE(each, 17U * 1024);  // The design asks for 16 KiB: docs/architecture.md.
-  EXPECT_LE(known, 1024U);      // The design asks for 128 and a shared card: docs/architecture.md.
+  EXPECT_LE(each, 16U * 1024);
+  EXPECT_LE(known, 1024U);  // The design asks for 128 and a shared card: docs/architecture.md.
 }
 
 }  // namespace

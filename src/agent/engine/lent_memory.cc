@@ -27,7 +27,8 @@ Result<wire::Lent> LentMemory::lend(const Session& session, std::span<std::byte>
 
 void LentMemory::take_back(const wire::Lent& lent) {
   table_.close(lent.index, lent.generation);
-  // Ports that do not quit at once were never told of the region, and serve nobody there.
+  // Streams write there no more from here on. A process of the same user could have mapped it over shm, by the key that
+  // it was given; but whoever runs as this user may write all of this process's memory.
   for (OpenBackend& backend : ports_.all()) {
     static_cast<void>(backend.port->region_quiet(lent.index, lent.generation, nullptr));
   }

@@ -119,7 +119,7 @@ Result<std::unique_ptr<Port>> PluginBackend::open_port() {
   return std::unique_ptr<Port>(new PluginPort(library_, made, identity_, agent_.log));
 }
 
-Params PluginBackend::params() const {
+Params PluginBackend::take_params() {
   PluginSink sink(kListMax);
   library_->backend.params(handle_, sink.get());
   const std::vector<std::string> items = sink.take_items();

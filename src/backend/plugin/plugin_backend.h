@@ -26,7 +26,7 @@ class PluginBackend final : public Backend {
   Result<std::string> add_region(const RegionEntry& region) override;
   void remove_region(const RegionEntry& region) override;
   Result<std::unique_ptr<Port>> open_port() override;
-  Params params() const override;
+  Params take_params() override;
   std::vector<std::string> warnings() const override;
   void disown_after_fork() override { library_->backend.disown_after_fork(handle_); }
 

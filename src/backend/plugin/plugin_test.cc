@@ -70,7 +70,7 @@ TEST(Plugin, BackendTellsWhatThePluginTells) {
   EXPECT_EQ(backend->address(), "at home");
   EXPECT_EQ(backend->readable_address(), "home");
   EXPECT_TRUE(backend->reachable("anywhere").ok());
-  EXPECT_EQ(backend->params(), (Params{{"lanes", "4"}}));
+  EXPECT_EQ(backend->take_params(), (Params{{"lanes", "4"}}));
   EXPECT_THAT(backend->warnings(), ElementsAre("one", "two"));
   backend->disown_after_fork();
   backend.reset();

@@ -70,13 +70,13 @@ class QuicBackend final : public Backend {
          .listen = locator_.places.empty() ? std::string() : base::to_string(locator_.places.front())},
         std::move(network));
   }
-  Params params() const override { return options_.params; }
+  Params take_params() override { return std::exchange(options_.params, {}); }
   std::vector<std::string> warnings() const override { return warnings_; }
   void disown_after_fork() override { ledger_->close_all(); }
 
  private:
   const Context context_;
-  const QuicOptions options_;
+  QuicOptions options_;
   const Traits traits_ = quic_traits();
   const Locator locator_;
   QuicListeners listeners_;  ///< Until the port has them.

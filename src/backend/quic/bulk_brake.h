@@ -1,7 +1,8 @@
 #pragma once
 
-// BulkBrake: while small things are written, bulk keeps little under way. What is under way on loopback lies in the
-// receiver's socket, and a message waits behind all of it. Elsewhere a round trip's worth has to be under way.
+// BulkBrake keeps little bulk under way while a connection over loopback writes small things. Bulk under way lies in
+// the receiver's socket there, and a message waits behind all of it. Over a network a round trip's worth has to be
+// under way.
 //
 // Thread rule: one thread.
 

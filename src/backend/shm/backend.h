@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "backend/backend.h"
 #include "backend/shm/control.h"
@@ -28,7 +29,7 @@ class ShmBackend final : public Backend {
   Result<std::string> add_region(const RegionEntry& region) override;
   void remove_region(const RegionEntry& region) override;
   Result<std::unique_ptr<Port>> open_port() override;
-  Params params() const override { return options_.in_force; }
+  Params take_params() override { return std::exchange(options_.in_force, {}); }
   std::vector<std::string> warnings() const override { return options_.warnings; }
   void disown_after_fork() override { forks_.close_all(); }
   const Gates& gates() const { return *gates_; }
@@ -37,7 +38,7 @@ class ShmBackend final : public Backend {
   ShmBackend(const Context& context, Options options) : context_(context), options_(std::move(options)) {}
 
   const Context context_;
-  const Options options_;
+  Options options_;
   Traits traits_;
   base::Id128 boot_;
   Probe probe_;

@@ -79,7 +79,7 @@ class SimBackend final : public Backend {
     }
     return port;
   }
-  Params params() const override { return {{"mode", seat_.mode == Mode::kStream ? "stream" : "mapped"}}; }
+  Params take_params() override { return {{"mode", seat_.mode == Mode::kStream ? "stream" : "mapped"}}; }
   std::vector<std::string> warnings() const override { return {}; }
   void disown_after_fork() override {}
 

@@ -105,7 +105,7 @@ Moved Pipe::receive(std::span<const iovec> parts) {
     done += size;
   }
   note_read(done);
-  // What is left is told again: a short read must not look like an empty stream to who trusts edges.
+  // The pipe tells again of what is left: a reader that trusts edges would take a short read for an empty stream.
   if (done < there && on_readable) on_readable();
   return {done, false, {}};
 }

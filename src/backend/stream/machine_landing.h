@@ -1,7 +1,7 @@
 #pragma once
 
 // MachineLanding: a stream's network puts what comes where the machine wants it, and the machine goes on from there, as
-// if it had been received. What is wrong with it is told later: the network asks from within calls of its own.
+// if it had been received. The landing keeps an error until it is asked, for the network is within a call of its own.
 //
 // Thread rule: one thread. Lifetime: the machine outlives it.
 

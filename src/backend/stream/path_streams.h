@@ -99,7 +99,7 @@ class PathStreams {
   void land(unsigned stream, Machine& machine);
   /// or, on any of them, not any more.
   void stop_landing();
-  /// What is wrong with what was put there.
+  /// The error that the machine found in what was put there.
   Status landed(unsigned stream) const;
   void close_all(bool abort);
   /// After close_all, for a question to the peer that has a stream of its own: what its network tells comes here.

@@ -66,13 +66,13 @@ class TcpBackend final : public Backend {
                               .listen = first_place_of(locator_)},
                              std::move(network));
   }
-  Params params() const override { return options_.params; }
+  Params take_params() override { return std::exchange(options_.params, {}); }
   std::vector<std::string> warnings() const override { return warnings_; }
   void disown_after_fork() override { ledger_->close_all(); }
 
  private:
   const Context context_;
-  const TcpOptions options_;
+  TcpOptions options_;
   const Traits traits_ = tcp_traits();
   const Locator locator_;
   std::vector<base::Fd> listeners_;  ///< Until the port has them.

@@ -129,7 +129,7 @@ class VerbsBackend final : public Backend {
     HAWSER_TRY_ASSIGN(std::unique_ptr<VerbsPort> port, VerbsPort::open(context_, options_, std::move(parts)));
     return std::unique_ptr<Port>(std::move(port));
   }
-  Params params() const override { return options_.params; }
+  Params take_params() override { return std::exchange(options_.params, {}); }
   std::vector<std::string> warnings() const override {
     std::vector<std::string> all = options_.warnings;
     all.insert(all.end(), door_.warnings.begin(), door_.warnings.end());
@@ -164,7 +164,7 @@ class VerbsBackend final : public Backend {
   }
 
   const Context context_;
-  const VerbsOptions options_;
+  VerbsOptions options_;
   const std::vector<std::shared_ptr<Nic>> nics_;
   const Traits traits_;
   TcpDoor door_;

@@ -313,6 +313,41 @@ def check_shadows(files: dict) -> Iterator[Fault]:
                             f"{match.group('name')} is a type of {public[match.group('name')]}: choose another name")
 
 
+INNER_NAMESPACE = re.compile(r"^namespace hawser::(\w+)", re.MULTILINE)
+VERSIONED_NAMESPACE = re.compile(r"^HAWSER_NAMESPACE_BEGIN\b(.*?)^HAWSER_NAMESPACE_END\b", re.MULTILINE | re.DOTALL)
+
+
+def includes_of(path: str, files: dict, known: dict) -> set:
+    """The files of this tree that it includes, also by way of others."""
+    if path not in known:
+        known[path] = set()
+        for match in INCLUDE.finditer(strip(files[path], keep_strings=True)):
+            for folder in ("include", "src", path.rpartition("/")[0]):
+                target = f"{folder}/{match.group(2)}"
+                if target in files:
+                    known[path] |= {target} | includes_of(target, files, known)
+    return known[path]
+
+
+def check_namespaces(files: dict) -> Iterator[Fault]:
+    """A namespace that public headers open in the versioned one: who opens it, and has seen no header that does so, opens
+    another one of that name. What is defined there is not what other files call."""
+    doors = collections.defaultdict(set)
+    for path, text in files.items():
+        if path.endswith(".h"):
+            for versioned in VERSIONED_NAMESPACE.findall(strip(text)):
+                for name in re.findall(r"^namespace (\w+) \{", versioned, re.MULTILINE):
+                    doors[name].add(path)
+    known = {}
+    for path, text in files.items():
+        if not path.startswith(("src/", "test/")):
+            continue
+        match = INNER_NAMESPACE.search(strip(text))
+        if match and match.group(1) in doors and not doors[match.group(1)] & includes_of(path, files, known):
+            yield Fault(path, strip(text).count("\n", 0, match.start()) + 1, "namespace",
+                        f"hawser::{match.group(1)} is a versioned namespace: include {min(doors[match.group(1)])} first")
+
+
 CLASS = re.compile(r"^[ ]*(?:class|struct)\s+(?:[A-Z][A-Z0-9_]*(?:\(.*?\))?\s+)?(?P<name>\w+)[^;{}()]*\{", re.MULTILINE)
 
 
@@ -509,6 +544,7 @@ def check_tree(files: dict, cmake: dict) -> list:
             faults += check(path, text)
         faults += check_layer_known(path)
     faults += check_shadows(files)
+    faults += check_namespaces(files)
     faults += check_targets(files, cmake)
     faults += check_unity(files, cmake)
     return sorted(faults)

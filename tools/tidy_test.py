@@ -200,6 +200,17 @@ class Tree(unittest.TestCase):
         self.assertEqual(rules({**door, "src/agent/a_test.cc": own}), ["shadowed-type"])
         self.assertEqual(rules({**door, "bench/a.cc": own}), [])
 
+    def test_versioned_namespace(self):
+        door = {"include/hawser/compat/a.h": header(
+            "HAWSER_NAMESPACE_BEGIN\nnamespace compat {\n}  // namespace compat\nHAWSER_NAMESPACE_END\n")}
+        opens = "namespace hawser::compat {\n}\n"
+        for way in ("<hawser/compat/a.h>", '"compat/b.h"', '"near.h"'):
+            middle = {"src/compat/b.h": header("#include <hawser/compat/a.h>\n"),
+                      "test/compat/near.h": header("#include <hawser/compat/a.h>\n")}
+            self.assertEqual(rules({**door, **middle, "test/compat/c.cc": f"#include {way}\n{opens}"}), [])
+        self.assertEqual(rules({**door, "src/compat/c.cc": f"#include <string>\n{opens}"}), ["namespace"])
+        self.assertEqual(rules({**door, "src/agent/c.cc": "namespace hawser::agent {\n}\n"}), [])
+
 
 class Unity(unittest.TestCase):
     LIST = "hawser_layer(base SOURCES a.cc b.cc TESTS a_test.cc b_test.cc)"

@@ -11,9 +11,11 @@
 #include <mutex>
 #include <thread>
 
+#include <hawser/export.h>
 #include <hawser/time.h>
 
-namespace hawser::compat {
+HAWSER_NAMESPACE_BEGIN
+namespace compat {
 
 class LongFeeder {
  public:
@@ -44,4 +46,5 @@ class LongFeeder {
   bool is_stopped_ = false;
 };
 
-}  // namespace hawser::compat
+}  // namespace compat
+HAWSER_NAMESPACE_END

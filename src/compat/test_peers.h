@@ -20,7 +20,8 @@
 #include "base/bytes.h"
 #include "wire/card.h"
 
-namespace hawser::compat {
+HAWSER_NAMESPACE_BEGIN
+namespace compat {
 
 /// An agent of its own memory. `born` orders the incarnations of a name.
 struct TestAgent {
@@ -46,4 +47,5 @@ struct TestAgent {
   hawser::Agent agent;
 };
 
-}  // namespace hawser::compat
+}  // namespace compat
+HAWSER_NAMESPACE_END

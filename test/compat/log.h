@@ -12,7 +12,8 @@
 
 #include <hawser/log.h>
 
-namespace hawser::compat {
+HAWSER_NAMESPACE_BEGIN
+namespace compat {
 
 class Log {
  public:
@@ -42,4 +43,5 @@ class Log {
   std::shared_ptr<Lines> lines_ = std::make_shared<Lines>();
 };
 
-}  // namespace hawser::compat
+}  // namespace compat
+HAWSER_NAMESPACE_END

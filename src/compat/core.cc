@@ -1,12 +1,10 @@
 #include "compat/core.h"
 
 #include <net/if.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "agent/fork_guard.h"
 #include "agent/inner.h"
 #include "agent/inner_peers.h"
 #include "backend/address_space.h"
@@ -62,38 +60,38 @@ AgentCore::AgentCore(std::string_view name, const AgentConfig& config, AgentOpti
     : name_(name),
       config_(config),
       telemetry_(telemetry_wanted(environment_of(config), config.capture_telemetry)),
-      pid_(::getpid()),
-      forks_(agent::watch_forks()),
       options_(std::move(options)),
-      etcd_(std::move(etcd)),
       log_(options_.log),
       backends_(name_, this),
       remotes_([this](const Peer& peer) { return agent_->invalidate(peer); }),
-      incoming_(log_) {}
+      inbox_(log_),
+      exchange_({.name = name_,
+                 .listen = config_.listen_thread ? std::optional(config_.listen_port) : std::nullopt,
+                 .etcd = std::move(etcd),
+                 .security = options_.security,
+                 .identity = options_.identity,
+                 .directory = options_.directory,
+                 .log = log_},
+                [this] { return exchange_links(); }) {}
 
 AgentCore::~AgentCore() {
-  if (pid_ != ::getpid()) {
+  if (!home_.is_this()) {
     if (driver_) (void)new Driver(std::move(*driver_));  // Its thread is not in this process: joining would hang.
-    if (exchange_) (new std::shared_ptr<Exchange>(std::move(exchange_)))->get()->disown();
+    exchange_.disown();
     (void)new metrics::Entry(std::move(page_));
     feeder_.disown();
     return;
   }
   feeder_.stop();
   page_ = metrics::Entry();  // A scrape and these threads use what follows.
-  exchange_.reset();
+  exchange_.close();
   if (agent_) (void)agent_->close(kCloseTimeout);
 }
 
 Status AgentCore::close() {
-  if (pid_ != ::getpid()) return {};
+  if (!home_.is_this()) return {};
   closed_.store(true, std::memory_order_release);
-  std::shared_ptr<Exchange> ending;
-  {
-    const std::lock_guard lock(exchange_mutex_);
-    ending = std::move(exchange_);
-  }
-  ending.reset();  // Its threads use the agent. The port is free, and what was published is taken back.
+  exchange_.close();  // Its threads use the agent. The port is free, and what was published is taken back.
   return has_backend() ? agent_->close(kCloseTimeout) : Status();
 }
 
@@ -105,13 +103,12 @@ Result<std::shared_ptr<AgentCore>> AgentCore::open(std::string_view name, const 
   EtcdOptions etcd;
   HAWSER_TRY_ASSIGN(AgentOptions options, agent_options(name, config, &etcd));
   HAWSER_TRY_ASSIGN(TelemetryExport exported, telemetry_export(environment_of(config)));
-  const bool exchanges = config.listen_thread || !etcd.endpoints.empty();
   std::shared_ptr<AgentCore> core(new AgentCore(name, config, std::move(options), std::move(etcd)));
   if (const std::string note = telemetry_note(environment_of(config)); !note.empty()) {
     HAWSER_LOG(core->log_, kWarn, "create_agent: {}", note);
   }
   if (!exported.listen.empty()) core->open_exporter(std::move(exported));
-  if (exchanges) HAWSER_TRY(core->open_exchange());
+  if (core->exchange_.is_wanted_at_once()) HAWSER_TRY(core->exchange_.get("create_agent").status());
   return core;
 }
 
@@ -126,20 +123,6 @@ void AgentCore::open_exporter(TelemetryExport what) {
     return;
   }
   HAWSER_LOG(log_, kWarn, "create_agent: telemetry of '{}' is not exported: {}", name_, page.error().to_string());
-}
-
-Status AgentCore::open_identity(Exchange::Setup* setup) {
-  const auto unusable = [](const Status& why) {
-    return refusal(NixlCode::kBackend, "create_agent", "the identity cannot be used", why);
-  };
-  Result<std::shared_ptr<identity::Authenticator>> own = identity();
-  if (!own) return unusable(own.status());
-  setup->identity = *std::move(own);
-  setup->revocations = options_.directory;
-  Result<std::unique_ptr<IdentityDesk>> desk = IdentityDesk::open(name_, setup->identity);
-  if (!desk) return unusable(desk.status());
-  setup->desk = *std::move(desk);
-  return {};
 }
 
 Exchange::Links AgentCore::exchange_links() {
@@ -163,51 +146,14 @@ Exchange::Links AgentCore::exchange_links() {
   };
 }
 
-Status AgentCore::open_exchange() {
-  Exchange::Setup setup{.name = name_, .directory = nullptr, .listen = {}, .log = log_};
-  setup.everybody = options_.security == Security::kNone;
-  if (!options_.identity.folder.empty() && !setup.everybody) HAWSER_TRY(open_identity(&setup));
-  if (config_.listen_thread) setup.listen = config_.listen_port;
-  if (!etcd_.endpoints.empty()) {
-    Result<std::shared_ptr<Directory>> directory = hawser::etcd(etcd_);
-    if (!directory) {
-      return refusal(NixlCode::kBackend, "create_agent", "NIXL_ETCD_ENDPOINTS cannot be used", directory.status());
-    }
-    setup.directory = *std::move(directory);
-  }
-  Result<std::unique_ptr<Exchange>> opened = Exchange::open(std::move(setup), exchange_links());
-  if (!opened) return refusal(NixlCode::kBackend, "create_agent", "metadata cannot be exchanged", opened.status());
-  exchange_ = *std::move(opened);
-  return {};
-}
-
-/// The agent's by an authority, which the agent and the exchange share, whichever comes first. Null: it has none.
-Result<std::shared_ptr<identity::Authenticator>> AgentCore::identity() {
-  const std::lock_guard lock(identity_mutex_);
-  if (identity_ == nullptr && !options_.identity.folder.empty()) {
-    HAWSER_TRY_ASSIGN(identity_, identity::Authenticator::open({.agent = name_,
-                                                                .folder = options_.identity.folder,
-                                                                .names = options_.identity.names,
-                                                                .period = options_.identity.look},
-                                                               log_));
-  }
-  return identity_;
-}
-
 Result<std::shared_ptr<Exchange>> AgentCore::exchange(std::string_view call) {
   HAWSER_TRY(need_home(call));
-  const std::lock_guard lock(exchange_mutex_);
-  if (is_closed()) return refusal(NixlCode::kBackend, call, base::format("agent '{}' is closed", name_));
-  if (!exchange_) HAWSER_TRY(open_exchange());
-  return exchange_;
+  return exchange_.get(call);
 }
 
 Status AgentCore::forget(std::string_view name) {
   HAWSER_TRY(need_home("invalidate_remote_md"));
-  {
-    const std::lock_guard lock(exchange_mutex_);
-    if (exchange_) exchange_->forget(name);
-  }
+  exchange_.forget(name);
   const Status status = invalidate(name);
   const std::lock_guard lock(mutex_);
   const bool went = lapsed_.take(name);
@@ -228,7 +174,7 @@ Status AgentCore::lapse(std::string_view name, const std::function<Status()>& en
 }
 
 Status AgentCore::start(const AgentOptions& options) {
-  const Result<std::shared_ptr<identity::Authenticator>> own = identity();
+  const Result<std::shared_ptr<identity::Authenticator>> own = exchange_.identity();
   // The agent tells what is wrong with its identity when it opens.
   HAWSER_TRY_ASSIGN(hawser::Agent agent, agent::inner::open_with_identity(options, own ? *own : nullptr));
   if (config_.progress_thread) {
@@ -296,13 +242,7 @@ std::vector<CreatedBackend> AgentCore::backends() const {
   return backends_.all();
 }
 
-Status AgentCore::need_home(std::string_view call) const {
-  if (agent::forks_so_far() == forks_) [[likely]]
-    return {};
-  return refusal(NixlCode::kBackend, call,
-                 base::format("agent '{}' was opened by process {}; this one is its child", name_, pid_))
-      .with_advice("make an agent in each process, after the fork");
-}
+Status AgentCore::need_home(std::string_view call) const { return home_.need(call, name_); }
 
 Status AgentCore::need_backend(std::string_view call) const {
   HAWSER_TRY(need_home(call));
@@ -581,28 +521,14 @@ void AgentCore::advance_all() {
 
 bool AgentCore::may_have_notifications() const {
   if (!need_backend("get_notifs").ok() || !is_at_rest()) return true;
-  return agent::inner::has_notifications(*agent_) || has_incoming_.load(std::memory_order_acquire);
+  return inbox_.may_have(*agent_);
 }
 
 Status AgentCore::take_notifications(NotificationMap& into) {
   HAWSER_TRY(need_backend("get_notifs"));
   poll();
   advance();
-  // Most calls find nothing, and should cost no more than that.
-  if (!agent::inner::has_notifications(*agent_) && !has_incoming_.load(std::memory_order_acquire)) return {};
-  const std::lock_guard lock(incoming_mutex_);
-  const std::vector<const void*> gone = incoming_.gone();
-  while (auto one = agent_->take_notification()) {
-    const std::string_view name = one->peer.name();
-    if (!is_marked(one->text)) {
-      into[std::string(name)].push_back(std::move(one->text));
-      continue;
-    }
-    const auto is_gone = [peer = one->peer] { return peer.state() == PeerState::kDown; };
-    incoming_.take({.key = core_of(one->peer).get(), .name = std::string(name), .is_gone = is_gone}, one->text, into);
-  }
-  incoming_.forget(gone);
-  has_incoming_.store(!incoming_.empty(), std::memory_order_release);
+  inbox_.take(*agent_, into);
   return {};
 }
 

@@ -25,13 +25,14 @@
 
 #include "base/log.h"
 #include "compat/backend_set.h"
-#include "compat/exchange.h"
-#include "compat/incoming_parts.h"
+#include "compat/exchange_seat.h"
+#include "compat/home_process.h"
 #include "compat/joined.h"
 #include "compat/lapsed_names.h"
 #include "compat/local_book.h"
 #include "compat/long_feeder.h"
 #include "compat/long_requests.h"
+#include "compat/notification_inbox.h"
 #include "compat/notification_sender.h"
 #include "compat/pace.h"
 #include "compat/plugins.h"
@@ -164,10 +165,7 @@ class AgentCore {
  private:
   AgentCore(std::string_view name, const AgentConfig& config, AgentOptions options, EtcdOptions etcd);
   void open_exporter(TelemetryExport what);
-  Status open_exchange();
   Exchange::Links exchange_links();
-  Status open_identity(Exchange::Setup* setup);
-  Result<std::shared_ptr<identity::Authenticator>> identity();
   Status start(const AgentOptions& options);
   /// Runs `end`, which lets an agent go, so that the user's own invalidation of it is no error afterwards.
   Status lapse(std::string_view name, const std::function<Status()>& end);
@@ -197,10 +195,8 @@ class AgentCore {
   const std::string name_;
   const AgentConfig config_;
   const bool telemetry_;
-  const int pid_;
-  const std::uint32_t forks_;   ///< When it was opened.
+  const HomeProcess home_;
   const AgentOptions options_;  ///< What the user of the machine said.
-  const EtcdOptions etcd_;      ///< For open_exchange().
   const base::Logger log_;
   std::optional<Telemetry> exporter_;
   metrics::Entry page_;           ///< Goes before the exporter.
@@ -223,13 +219,8 @@ class AgentCore {
   LongRequests long_requests_;  ///< Requests join and leave under their own mutex.
   SpareRooms rooms_;
   std::atomic<bool> closed_{false};
-  std::mutex incoming_mutex_;  ///< Over taking notifications, which must stay in order, and over the next one.
-  IncomingParts incoming_;
-  std::atomic<bool> has_incoming_{false};
-  std::mutex exchange_mutex_;  ///< Over making and ending it.
-  std::shared_ptr<Exchange> exchange_;
-  std::mutex identity_mutex_;  ///< Over the next one. Taken under the others.
-  std::shared_ptr<identity::Authenticator> identity_;
+  NotificationInbox inbox_;
+  ExchangeSeat exchange_;
 };
 
 }  // namespace compat

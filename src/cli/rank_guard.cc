@@ -96,8 +96,12 @@ Result<int> run_order(Input& input) {
         .with_advice("the ranks of all hosts start in the folder where hawser run was started");
   }
   HAWSER_TRY_ASSIGN(const std::optional<TokenShare> token, share_token(order));
-  HAWSER_TRY_ASSIGN(RankProcess process,
-                    RankProcess::start(order.rank, order.command, order.environment, print_guarded, std::string()));
+  std::optional<cpu_set_t> share;
+  if (order.binds) {
+    HAWSER_TRY_ASSIGN(share, share_of(processors(), *order.binds));
+  }
+  HAWSER_TRY_ASSIGN(RankProcess process, RankProcess::start(order.rank, order.command, order.environment, print_guarded,
+                                                            std::string(), share));
   process.end_input();  // Ours tells of the connection.
   Instant kill_at = Instant::max(), leave_at = Instant::max();
   while (!is_over(process)) {
@@ -125,6 +129,7 @@ Result<std::string> to_line(const GuardOrder& order) {
                  {"environment", Fields::array()},
                  {"token", order.token},
                  {"command", order.command}};
+  if (order.binds) json["binds"] = {order.binds->rank, order.binds->size};
   for (const auto& [name, value] : order.environment) json["environment"].push_back({name, value});
   try {
     return json.dump(-1, ' ', true) + "\n";
@@ -147,6 +152,10 @@ Result<GuardOrder> parse_order(const std::string& line) {
     }
     order.token = json.value("token", std::string());
     order.command = json.at("command").get<std::vector<std::string>>();
+    if (json.contains("binds")) {
+      const Fields& binds = json.at("binds");
+      order.binds = {.rank = binds.at(0).get<std::uint32_t>(), .size = binds.at(1).get<std::uint32_t>()};
+    }
     if (!order.command.empty()) return order;
   } catch (const Fields::exception&) {
     // Told below.

@@ -9,6 +9,7 @@
 //
 // Thread rule: one thread.
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,7 @@
 #include <hawser/status.h>
 #include <hawser/time.h>
 
+#include "cli/core_share.h"
 #include "cli/rank_process.h"
 
 namespace hawser::cli {
@@ -30,6 +32,7 @@ struct GuardOrder {
   RankProcess::Environment environment;
   std::string token;  ///< The world's, which the program finds by HAWSER_TOKEN_FILE. Empty: none.
   std::vector<std::string> command;
+  std::optional<LocalPlace> binds;  ///< It runs on its share of the host's cores (core_share.h).
 };
 
 /// One line of JSON with its end. kInvalid: a word of it is not UTF-8.

@@ -16,7 +16,8 @@ TEST(RankGuard, AnOrderIsOneLineAndComesBackWhole) {
                          .grace = 200ms,
                          .environment = {{"HAWSER_SEED", "seed@10.0.0.1:7#t"}, {"HAWSER_LOG", "a=b\nc"}},
                          .token = "Jc7p1q0wX9bTzR4nUe2LkA",
-                         .command = {"sh", "-c", "echo 'it is'\n\xc3\xa4 $HOME"}};
+                         .command = {"sh", "-c", "echo 'it is'\n\xc3\xa4 $HOME"},
+                         .binds = LocalPlace{.rank = 1, .size = 8}};
   const std::string line = to_line(order).value();
   EXPECT_EQ(std::count(line.begin(), line.end(), '\n'), 1);
   const Result<GuardOrder> back = parse_order(line);
@@ -27,6 +28,14 @@ TEST(RankGuard, AnOrderIsOneLineAndComesBackWhole) {
   EXPECT_EQ(back->environment, order.environment);
   EXPECT_EQ(back->token, order.token);
   EXPECT_EQ(back->command, order.command);
+  ASSERT_TRUE(back->binds.has_value());
+  EXPECT_EQ(back->binds->rank, 1u);
+  EXPECT_EQ(back->binds->size, 8u);
+}
+
+TEST(RankGuard, WithoutAPlaceNothingIsBound) {
+  const std::string line = to_line({.folder = "/", .command = {"cat"}}).value();
+  EXPECT_FALSE(parse_order(line).value().binds.has_value());
 }
 
 TEST(RankGuard, WhatIsNotUtf8IsRefusedAndNotChanged) {
@@ -44,6 +53,8 @@ TEST(RankGuard, AnythingElseIsRefused) {
        {"", "x", "{}", "[1]", R"({"rank":-1,"folder":"/","grace_ns":1,"environment":[],"command":[]})",
         R"({"rank":0,"folder":"/","grace_ns":1,"environment":[["a"]],"command":["x"]})",
         R"({"rank":0,"folder":"/","grace_ns":1,"environment":[],"token":7,"command":["x"]})",
+        R"({"rank":0,"folder":"/","grace_ns":1,"environment":[],"command":["x"],"binds":[1]})",
+        R"({"rank":0,"folder":"/","grace_ns":1,"environment":[],"command":["x"],"binds":"core"})",
         R"({"rank":0,"folder":"/","grace_ns":1,"environment":[],"command":[7]})"}) {
     EXPECT_EQ(parse_order(wrong).error().code(), Code::kInvalid) << wrong;
   }

@@ -122,8 +122,9 @@ Status RankLauncher::open_seed() {
   return {};
 }
 
-std::uint32_t RankLauncher::local_rank_of(std::uint32_t rank) const {
-  return static_cast<std::uint32_t>(std::count(place_.begin(), place_.begin() + rank, place_[rank]));
+LocalPlace RankLauncher::local_place_of(std::uint32_t rank) const {
+  return {.rank = static_cast<std::uint32_t>(std::count(place_.begin(), place_.begin() + rank, place_[rank])),
+          .size = static_cast<std::uint32_t>(std::ranges::count(place_, place_[rank]))};
 }
 
 RankProcess::Environment RankLauncher::environment_of(std::uint32_t rank) const {
@@ -132,7 +133,7 @@ RankProcess::Environment RankLauncher::environment_of(std::uint32_t rank) const 
   const bool is_told = std::ranges::any_of(place_, [this](std::size_t place) { return !remote_[place]; });
   if (is_remote(rank) && is_told) std::erase_if(variables, [](const auto& each) { return each.first == kCostModel; });
   put(&variables, "HAWSER_WORLD_RANK", std::to_string(rank));
-  put(&variables, "HAWSER_WORLD_LOCAL_RANK", std::to_string(local_rank_of(rank)));
+  put(&variables, "HAWSER_WORLD_LOCAL_RANK", std::to_string(local_place_of(rank).rank));
   put(&variables, "HAWSER_WORLD_SIZE", std::to_string(options_.ranks));
   put(&variables, "HAWSER_SEED", seed_ ? seed_->address(options_.address) : std::string());
   // A rank of another host finds its guard's (rank_guard.h).
@@ -146,7 +147,11 @@ RankProcess::Environment RankLauncher::environment_of(std::uint32_t rank) const 
 
 Result<RankProcess> RankLauncher::start(std::uint32_t rank, RankProcess::Lines lines) {
   if (is_remote(rank)) return start_far(rank, std::move(lines));
-  return RankProcess::start(rank, options_.command, environment_of(rank), std::move(lines));
+  std::optional<cpu_set_t> share;
+  if (options_.binds_to_cores) {
+    HAWSER_TRY_ASSIGN(share, share_of(processors(), local_place_of(rank)));
+  }
+  return RankProcess::start(rank, options_.command, environment_of(rank), std::move(lines), {}, share);
 }
 
 Result<RankProcess> RankLauncher::start_far(std::uint32_t rank, RankProcess::Lines lines) const {
@@ -158,7 +163,8 @@ Result<RankProcess> RankLauncher::start_far(std::uint32_t rank, RankProcess::Lin
                          .grace = options_.grace,
                          .environment = environment_of(rank),
                          .token = token_ ? token_->text() : std::string(),
-                         .command = options_.command};
+                         .command = options_.command,
+                         .binds = options_.binds_to_cores ? std::optional(local_place_of(rank)) : std::nullopt};
   HAWSER_TRY_ASSIGN(const std::string line, to_line(order));
   HAWSER_TRY_ASSIGN(RankProcess process, RankProcess::start(rank, command, {}, std::move(lines), line));
   process.await_greeting(kGuardGreeting);

@@ -20,6 +20,7 @@
 #include <hawser/status.h>
 #include <hawser/time.h>
 
+#include "cli/core_share.h"
 #include "cli/host_list.h"
 #include "cli/own_folder.h"
 #include "cli/rank_process.h"
@@ -38,6 +39,7 @@ struct LaunchOptions {
   std::string token_file;        ///< As WorldOptions::token_file. Empty: a token is made where a seed needs one.
   std::string config_file;       ///< Empty: the configuration in force.
   std::string remote_hawser;     ///< The program on other hosts. Empty: where it is here.
+  bool binds_to_cores = false;   ///< Each rank runs on its share of its host's cores (core_share.h).
   Duration grace = std::chrono::seconds(5);
 };
 
@@ -46,6 +48,7 @@ class RankLauncher {
   /// Errors: kInvalid (fewer slots than ranks, no command for other hosts, a token beside a directory), kUnsupported
   /// (other hosts need GnuTLS, and it is not here), or those of the token and of the seed.
   static Result<RankLauncher> open(LaunchOptions options);
+  /// kInvalid: this host has fewer cores than ranks that are to be bound to them.
   Result<RankProcess> start(std::uint32_t rank, RankProcess::Lines lines);
 
   bool has_remote() const { return has_remote_; }
@@ -60,7 +63,7 @@ class RankLauncher {
   Status find_meeting_place();
   Status open_seed();
   bool is_remote(std::uint32_t rank) const { return remote_[place_[rank]]; }
-  std::uint32_t local_rank_of(std::uint32_t rank) const;
+  LocalPlace local_place_of(std::uint32_t rank) const;
   RankProcess::Environment environment_of(std::uint32_t rank) const;
   Result<RankProcess> start_far(std::uint32_t rank, RankProcess::Lines lines) const;
 

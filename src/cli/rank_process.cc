@@ -63,11 +63,17 @@ std::string_view why_not_started(int error, std::span<char> room) {
 }
 
 // Between fork and exec only system calls are made.
-[[noreturn]] void become(char* const* command, char* const* environment, int in, int out, int err, pid_t parent) {
+[[noreturn]] void become(char* const* command, char* const* environment, int in, int out, int err, pid_t parent,
+                         const cpu_set_t* processors) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // The parent died before the line above.
   signal(SIGINT, SIG_IGN);            // Ctrl-C reaches the whole group; the parent decides what it means.
   signal(SIGPIPE, SIG_DFL);           // A guard ignores it.
+  if (processors != nullptr && sched_setaffinity(0, sizeof *processors, processors) != 0) {
+    constexpr std::string_view kText = "hawser run: --bind-to: the kernel does not let the rank run there\n";
+    (void)!write(STDERR_FILENO, kText.data(), kText.size());
+    _exit(127);
+  }
   if (in >= 0 && dup2(in, STDIN_FILENO) < 0) _exit(127);
   if (dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0) _exit(127);
   execvpe(command[0], command, environment);
@@ -84,7 +90,8 @@ std::string_view why_not_started(int error, std::span<char> room) {
 
 Result<RankProcess> RankProcess::start(std::uint32_t rank, const std::vector<std::string>& command,
                                        const Environment& environment, Lines lines,
-                                       const std::optional<std::string>& input) {
+                                       const std::optional<std::string>& input,
+                                       const std::optional<cpu_set_t>& processors) {
   int in[2] = {-1, -1}, out[2], err[2];
   if (input && input->size() > kInputMax) {
     return Status(Code::kInvalid, fmt::format("hawser run: the command and its environment take {} bytes; at most {}",
@@ -102,7 +109,10 @@ Result<RankProcess> RankProcess::start(std::uint32_t rank, const std::vector<std
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) return base::errno_status("hawser run: fork", errno);
-  if (pid == 0) become(argv.data(), envp.data(), in_read.get(), out_write.get(), err_write.get(), parent);
+  if (pid == 0) {
+    become(argv.data(), envp.data(), in_read.get(), out_write.get(), err_write.get(), parent,
+           processors ? &*processors : nullptr);
+  }
   RankProcess made(rank, pid, std::move(out_read), std::move(err_read), std::move(lines));
   // The pipe is empty, so all of it fits.
   if (input && write(in_write.get(), input->data(), input->size()) != static_cast<ssize_t>(input->size())) {

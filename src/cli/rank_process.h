@@ -5,6 +5,7 @@
 //
 // Thread rule: one thread. Lifetime: the destructor kills the program, if it still runs, and reaps it.
 
+#include <sched.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -29,9 +30,11 @@ class RankProcess {
   using Lines = std::function<void(std::uint32_t rank, int which, std::string_view line)>;
   /// The program is looked for in PATH. If it cannot start, the process ends with exit code 127. It reads
   /// `input` first, at most kInputMax bytes, and then nothing until end_input; without it, this process's own input.
+  /// `processors`: it runs on these alone; without them, where this process may.
   static Result<RankProcess> start(std::uint32_t rank, const std::vector<std::string>& command,
                                    const Environment& environment, Lines lines,
-                                   const std::optional<std::string>& input = {});
+                                   const std::optional<std::string>& input = {},
+                                   const std::optional<cpu_set_t>& processors = {});
   RankProcess(RankProcess&& other) noexcept;
   RankProcess& operator=(RankProcess&&) = delete;
   ~RankProcess();

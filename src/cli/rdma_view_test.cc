@@ -78,8 +78,8 @@ TEST(RdmaView, RailsAreShownByPlace) {
 TEST(RdmaView, JsonHasWhatTheTablesHave) {
   verbs::Survey survey = one_device();
   survey.devices[0].open = Status(Code::kDenied, "no");
-  const Json json = rdma_json(survey);
-  const Json& device = json["devices"][0];
+  const Json made = rdma_json(survey);
+  const Json& device = made["devices"][0];
   EXPECT_EQ(device["name"], "rxe0");
   EXPECT_EQ(device["open"], false);
   EXPECT_TRUE(device["pci"].is_null());

@@ -21,13 +21,14 @@ namespace {
 constexpr const char* kRunExamples =
     "  hawser run -n 4 python train.py\n"
     "  hawser run -n 2 --directory etcd://10.0.0.5:2379 -- ./program --its-own options\n"
-    "  hawser run --hosts node1:8,node2:8 python train.py";
+    "  hawser run --hosts node1:8,node2:8 --bind-to core python train.py";
 
 struct RunArguments {
   Common common;
   LaunchOptions launch;
   std::string hosts;
   std::string ssh = "ssh";
+  std::string bind_to = "none";
 };
 
 void print_line_text(std::uint32_t rank, int which, std::string_view line) {
@@ -56,6 +57,7 @@ int run(RunArguments& a) {
   catch_interrupts();
   if (const Status bad = place_on_hosts(a.hosts, a.ssh, a.launch); !bad.ok()) return fail("run", a.common.json, bad);
   a.launch.config_file = a.common.config;
+  a.launch.binds_to_cores = a.bind_to == "core";
   RankRun ranks(a.launch, "run", a.common.json ? print_line_json : print_line_text);
   const Result<int> code = ranks.run();
   if (!code) return fail("run", a.common.json, code.error());
@@ -85,6 +87,12 @@ void add_run(Shell& shell) {
                       "random bits, 22 characters of base64 (default: with --hosts, a new one)");
   command->add_option("--remote-hawser", a->launch.remote_hawser,
                       "The program hawser on the other hosts (default: where it is here)");
+  command
+      ->add_option("--bind-to", a->bind_to,
+                   "core: each rank runs on its share of its host's cores, and two ranks share none; none: where the "
+                   "kernel puts it")
+      ->check(CLI::IsMember({"core", "none"}))
+      ->capture_default_str();
   command->prefix_command();
   on_run(shell, command, [a, command, &shell] {
     a->launch.command = command->remaining();

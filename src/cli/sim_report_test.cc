@@ -16,13 +16,13 @@ SimReport two_seeds() {
 TEST(SimReport, GoodSeeds) {
   const SimReport report = two_seeds();
   EXPECT_TRUE(verdict(report).ok());
-  const Json json = to_json(report);
-  EXPECT_EQ(json["schema"], "hawser.sim/1");
-  EXPECT_EQ(json["ok"], true);
-  EXPECT_EQ(json["hash"], "0000000000000abc");
-  EXPECT_TRUE(json["failures"].empty());
+  const Json made = to_json(report);
+  EXPECT_EQ(made["schema"], "hawser.sim/1");
+  EXPECT_EQ(made["ok"], true);
+  EXPECT_EQ(made["hash"], "0000000000000abc");
+  EXPECT_TRUE(made["failures"].empty());
   std::size_t met = 0;
-  for (const Json& row : json["coverage"]) {
+  for (const Json& row : made["coverage"]) {
     if (row["count"] == 0) continue;
     ++met;
     EXPECT_EQ(row["fault"], "crash");
@@ -39,10 +39,10 @@ TEST(SimReport, AFailedSeedSaysHowToSeeItAgain) {
   EXPECT_EQ(status.code(), Code::kFailed);
   EXPECT_NE(status.message().find("seed 8: at 1.5 s"), std::string::npos) << status.to_string();
   EXPECT_EQ(status.advice(), "hawser sim --seed 8 --mode mapped --trace");
-  const Json json = to_json(report);
-  EXPECT_EQ(json["ok"], false);
-  EXPECT_EQ(json["failures"][0]["seed"], 8);
-  EXPECT_EQ(json["failures"][0]["replay"], "hawser sim --seed 8 --mode mapped --trace");
+  const Json made = to_json(report);
+  EXPECT_EQ(made["ok"], false);
+  EXPECT_EQ(made["failures"][0]["seed"], 8);
+  EXPECT_EQ(made["failures"][0]["replay"], "hawser sim --seed 8 --mode mapped --trace");
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 import weakref
+from pathlib import Path
 
 import numpy
 import pytest
@@ -952,6 +953,25 @@ def test_a_host_that_is_not_reached_ends_the_others(far_shell):
     few = far(far_shell, "-n", "3", "--hosts", "node1:1,node2:1", "true")
     assert few.returncode == 11 and "--hosts" in few.stderr
     assert run("-n", "1", "--hosts", "/nowhere/hosts", "true").returncode == 12
+
+
+def test_ranks_that_are_bound_share_no_core(far_shell):
+    cores = {tuple(int(Path(f"/sys/devices/system/cpu/cpu{n}/topology/{what}").read_text())
+                   for what in ("physical_package_id", "core_id")): n for n in os.sched_getaffinity(0)}
+    ranks = min(len(cores), 2)
+    show = [sys.executable, "-c", "import os; print(*sorted(os.sched_getaffinity(0)))"]
+    for hosts in ([], ["--hosts", f"node1:{ranks}", "--ssh", str(far_shell)]):
+        bound = run("-n", str(ranks), "--bind-to", "core", *hosts, "--", *show)
+        assert bound.returncode == 0, bound.stderr
+        shares = [set(line.split()[1:]) for line in bound.stdout.splitlines()]
+        assert len(shares) == ranks and all(shares)
+        assert len(set.union(*shares)) == sum(map(len, shares)) == len(os.sched_getaffinity(0))
+        many = run("-n", str(len(cores) + 1), "--bind-to", "core", *(["--hosts", "node1", *hosts[2:]] if hosts else []),
+                   "--", *show)
+        assert many.returncode == 11 and f"there are {len(cores) + 1} ranks on a host" in many.stderr, many.stderr
+    free = run("-n", "1", "--", *show)
+    assert set(free.stdout.split()[1:]) == {str(core) for core in os.sched_getaffinity(0)}
+    assert run("-n", "1", "--bind-to", "socket", "true").returncode == 2
 
 
 # A connection takes a while to come up, as to a real host. It notes how many are coming up at once.

@@ -408,11 +408,12 @@ int Connection::data_came(ngtcp2_conn* conn, std::uint32_t flags, std::int64_t i
   }
   Flow& flow = **found;
   const std::span bytes(reinterpret_cast<const std::byte*>(data), size);
-  const std::size_t placed = flow.in.empty() ? connection.set_.user.on_bytes(connection, flow, bytes) : 0;
+  const bool is_next = flow.in.empty() || planted(Planted::kPushOvertakes);
+  const std::size_t placed = is_next ? connection.set_.user.on_bytes(connection, flow, bytes) : 0;
   flow.in.append(bytes.subspan(placed));
   flow.placed += placed;
   connection.note_came(size);
-  if (placed > 0) connection.note_read(flow, placed);
+  if (placed > 0 && !planted(Planted::kPushUnpaid)) connection.note_read(flow, placed);
   if ((flags & NGTCP2_STREAM_DATA_FLAG_FIN) != 0) flow.has_ended = true;
   flow.is_readable = true;
   return 0;

@@ -506,18 +506,21 @@ std::size_t Connection::write(Flow& flow, std::span<const iovec> parts, Instant 
   if (flow.out_sent < flow.out.size()) pump(&flow, now);
   std::size_t total = 0, wanted = 0;
   for (const iovec& part : parts) wanted += part.iov_len;
-  if (brake_.holds(wanted, under_way(), now)) return 0;
+  std::size_t allowed = brake_.room(wanted, under_way(), now);
+  if (allowed == 0) return 0;
   brake_.note_write(wanted, flow.bulk_until, now);
   std::size_t skip = 0;  // So much of the first part is taken.
   while (total < wanted && flow.out_sent == flow.out.size() && flow.out.size() < Flow::kUnackedMax) {
     if (state_ != State::kUp) break;
-    std::size_t room = library_.conn_get_cwnd_left(connection_) == 0 ? kSmallUnsent : kTakeAtOnce;
+    std::size_t room = std::min(allowed, library_.conn_get_cwnd_left(connection_) == 0 ? kSmallUnsent : kTakeAtOnce);
+    if (room == 0) break;
     while (!parts.empty() && room > 0) {
       const std::span<const std::byte> rest{static_cast<const std::byte*>(parts[0].iov_base) + skip,
                                             parts[0].iov_len - skip};
       const std::size_t count = std::min(rest.size(), room);
       flow.out.append(rest.first(count));
       room -= count;
+      allowed -= count;
       total += count;
       skip += count;
       if (skip < parts[0].iov_len) break;

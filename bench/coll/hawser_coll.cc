@@ -1,7 +1,8 @@
-// Collectives of worlds, measured as bench/coll_bench.py asks for: `hawser run -n 2 hawser_coll WHO SCALE OPS SIZES`.
-// The operation `open` tells how long World::open took. With COLL_MAPPED in the environment the buffers lie in memory that the ranks map. COLL_ALGORITHMS names algorithms,
-// with commas between them: each repetition takes them in turn, and each gets a row.
-// With COLL_SPAN a time is that from when the first rank began until the last had ended.
+// Collectives of worlds, measured as bench/coll_bench.py asks for: `hawser run -n 2 hawser_coll WHO SCALE OPS
+// SIZES`. The operation `open` tells how long World::open took. With COLL_MAPPED in the environment the buffers lie
+// in memory that the ranks map. COLL_ALGORITHMS names algorithms, with commas between them: each repetition takes
+// them in turn, and each gets a row. With COLL_SPAN a time is that from when the first rank began until the last had
+// ended.
 
 #include <hawser/config.h>
 #include <hawser/world.h>

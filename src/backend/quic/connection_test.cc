@@ -401,7 +401,8 @@ TEST_F(QuicConnection, WhoLeavesAFullWindowUnreadLetsTheOtherEnd) {
   std::size_t at = 0;
   const auto stalls = [&] {
     write_some(pair, pair.opener, *flow, bytes, at);
-    return !pair.acceptor.opened.empty() && pair.acceptor.opened[0]->in.size() == pair.acceptor.opened[0]->window.size();
+    if (pair.acceptor.opened.empty()) return false;
+    return pair.acceptor.opened[0]->in.size() == pair.acceptor.opened[0]->window.size();
   };
   ASSERT_TRUE(pair.run(stalls)) << "nobody reads, so the window fills";
   pair.acceptor.connection->leave(*pair.acceptor.opened[0], false, pair.now());

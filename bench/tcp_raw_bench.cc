@@ -150,7 +150,8 @@ struct Shape {
   std::size_t blocks = 1;  ///< In one transfer, random on both sides when more than one.
   std::size_t count = 1;   ///< Transfers, one after the other.
   bool ping_pong = false;
-  bool with_bulk = false;  ///< Beside a bulk write to the same peer.
+  bool with_bulk = false;     ///< Beside bulk writes to the same peer, whose rate is printed.
+  std::int64_t pause_ns = 0;  ///< Bulk alone between two transfers.
 };
 
 std::vector<std::size_t> offsets(const Shape& shape, std::uint64_t seed) {
@@ -436,7 +437,9 @@ std::vector<double> run_hawser(const Shape& shape, std::byte* mine, std::byte* t
     const std::vector<Chunk> chunks = chunks_of(pieces, shape, end.binding);
     Bulk bulk;
     for (std::size_t i = 0; i < 64; ++i) bulk.pieces.push_back({mine + (i << 20), i << 20, 1u << 20});
+    const std::int64_t all_began = now_ns();
     for (std::size_t i = 0; i < shape.count && !end.down; ++i) {
+      for (const std::int64_t next = now_ns() + shape.pause_ns; now_ns() < next; end.turn()) bulk.go_on(end);
       const std::int64_t begin = now_ns();
       if (shape.ping_pong) {
         end.write_and_notify(mine, i + 1);
@@ -453,6 +456,8 @@ std::vector<double> run_hawser(const Shape& shape, std::byte* mine, std::byte* t
       }
       times.push_back(static_cast<double>(now_ns() - begin));
     }
+    const auto took = static_cast<double>(now_ns() - all_began);
+    if (shape.with_bulk) printf("bulk beside it: %.3f GB/s\n", static_cast<double>(end.bulk_done << 20) / took);
     partner.stop();
   }
   return times;
@@ -762,6 +767,12 @@ int run(int argc, char** argv) {
       {.name = "8 B write", .count = 20000},
       {.name = "8 B read", .op = Operation::kRead, .count = 20000},
       {.name = "8 B ping-pong beside bulk", .count = 3000, .ping_pong = true, .with_bulk = true},
+      {.name = "8 B each millisecond beside bulk",
+       .count = 500,
+       .ping_pong = true,
+       .with_bulk = true,
+       .pause_ns = 1'000'000},
+      {.name = "8 B each 10 ms beside bulk", .count = 60, .ping_pong = true, .with_bulk = true, .pause_ns = 10'000'000},
   };
   for (const Operation op : {Operation::kWrite, Operation::kRead}) {
     const std::string verb = op == Operation::kWrite ? "write " : "read ";

@@ -1,6 +1,8 @@
-// Collectives of worlds, measured as bench/coll_bench.py asks for: `hawser run -n 2 hawser_coll WHO SCALE OPS SIZES`.
-// With COLL_MAPPED in the environment the buffers lie in memory that the ranks map. COLL_ALGORITHMS names algorithms,
-// with commas between them: each repetition takes them in turn, and each gets a row.
+// Collectives of worlds, measured as bench/coll_bench.py asks for: `hawser run -n 2 hawser_coll WHO SCALE OPS
+// SIZES`. The operation `open` tells how long World::open took. With COLL_MAPPED in the environment the buffers lie
+// in memory that the ranks map. COLL_ALGORITHMS names algorithms, with commas between them: each repetition takes
+// them in turn, and each gets a row. With COLL_SPAN a time is that from when the first rank began until the last had
+// ended.
 
 #include <hawser/config.h>
 #include <hawser/world.h>
@@ -64,6 +66,7 @@ struct Bench {
   const char* who;
   double scale;
   bool is_mapped = false;
+  bool is_span = false;  ///< From when the first rank begins until the last has ended: not the slowest rank's own time.
   std::vector<std::string> algorithms = {""};  ///< Empty: the world chooses.
   long all_wrong = 0;                          ///< Elements, on all ranks.
 
@@ -76,7 +79,7 @@ struct Bench {
     Floats in(world, count, is_mapped), out(world, count * ranks, is_mapped);
     const std::size_t out_count = out_count_of(operation, count, rank(), size());
     const int repetitions = repetitions_of(bytes, scale), warm = 1 + repetitions / 10;
-    std::vector<std::vector<double>> seconds(algorithms.size());
+    std::vector<std::vector<double>> seconds(algorithms.size()), begins(algorithms.size());
     std::int64_t wrong = 0;
     for (int i = -warm; i < repetitions; ++i) {
       for (std::size_t way = 0; way < algorithms.size(); ++way) {
@@ -84,7 +87,8 @@ struct Bench {
         check(world.barrier());
         const double begin = seconds_now();
         once(operation, in, out, algorithms[way]);
-        if (i >= 0) seconds[way].push_back(seconds_now() - begin);
+        const double end = seconds_now();
+        if (i >= 0) seconds[way].push_back(is_span ? end : end - begin), begins[way].push_back(begin);
         const bool in_place = operation == kBroadcast || operation == kPingPong;
         if (i % 16 != 0) continue;
         const float* const got = in_place ? in.data() : out.data();
@@ -96,9 +100,19 @@ struct Bench {
     for (std::size_t way = 0; way < algorithms.size(); ++way) {
       std::vector<double>& its = seconds[way];
       check(world.all_reduce(its.data(), its.data(), its.size(), DataType::kFloat64, ReduceOp::kMax));
+      std::vector<double>& first = begins[way];
+      check(world.all_reduce(first.data(), first.data(), first.size(), DataType::kFloat64, ReduceOp::kMin));
+      for (std::size_t i = 0; is_span && i < its.size(); ++i) its[i] -= first[i];
       const char* const name = algorithms[way].empty() ? who : algorithms[way].c_str();
       if (rank() == 0) tell_row(name, operation, bytes, its.data(), repetitions, static_cast<long>(wrong));
     }
+  }
+
+  /// How long this rank's World::open took, in one row.
+  void tell_open(double seconds) const {
+    std::printf(
+        "{\"who\": \"%s\", \"op\": \"open\", \"bytes\": 0, \"n\": 1, \"p50\": %.1f, \"p99\": %.1f, \"wrong\": 0}\n",
+        who, 1e6 * seconds, 1e6 * seconds);
   }
 
   void once(int operation, Floats& in, Floats& out, std::string_view algorithm) {
@@ -162,11 +176,15 @@ int main(int argc, char** argv) {
   options.seed = hawser::launched_seed(sources);
   options.token_file = hawser::launched_token_file(sources);
   options.driven = std::getenv("COLL_DRIVEN") != nullptr;
+  double opened = seconds_now();
   auto world = World::open(options);
   if (!world) check(world.error());
+  opened = seconds_now() - opened;
   Bench bench{*world, argv[1], std::atof(argv[2]), std::getenv("COLL_MAPPED") != nullptr};
+  bench.is_span = std::getenv("COLL_SPAN") != nullptr;
   if (const char* const algorithms = std::getenv("COLL_ALGORITHMS")) bench.algorithms = list_of(algorithms);
   for (const std::string& name : list_of(argv[3])) {
+    if (name == "open" && bench.rank() == 0) bench.tell_open(opened);
     for (int operation = 0; operation < kOperations; ++operation) {
       if (name != kNames[operation]) continue;
       for (const std::string& size : list_of(operation == kBarrier ? "0" : argv[4])) {

@@ -166,6 +166,10 @@ enum class Planted : std::uint8_t {
   kHoleKept,          ///< Datagrams of a size that arrives no more are sent for ever.
   kLateCounted,       ///< What a peer sends into a window that ngtcp2 counts late ends the connection.
   kBlockedKept,       ///< A batch that the kernel did not take once counts as waiting for ever.
+  // What a network puts straight into its place.
+  kPushOvertakes,  ///< Bytes that come are put into their place though some that came before wait to be read.
+  kPushUnpaid,     ///< What was put into its place is not given back to the windows.
+  kPushedTwice,    ///< The last byte that a place took stays with the network, too, and comes once more.
   kCount
 };
 

@@ -10,6 +10,10 @@
 namespace hawser::identity {
 namespace {
 
+constexpr const char* kNameAdvice =
+    "give the certificate a DNS name that matches (`hawser ca issue NAME --san 'PATTERN'`), add a rule by the option "
+    "identity.names, or call the agent so";
+
 /// A certificate of which less than a tenth of its time is left should have been renewed.
 bool is_near_its_end(const Holder& holder) { return unix_seconds() > holder.ends - (holder.ends - holder.begins) / 10; }
 
@@ -51,9 +55,16 @@ Status Authenticator::check_name(const Holder& holder, std::string_view name) co
   if (rules_.allows(holder, name)) return {};
   return Status(Code::kDenied, base::format("{} may not speak for an agent called '{}': it may for {}",
                                             holder.id.text(), base::shown(name), rules_.names_of(holder)))
-      .with_advice(
-          "give the certificate a DNS name that matches (`hawser ca issue NAME --san 'PATTERN'`), add a rule by "
-          "the option identity.names, or call the agent so");
+      .with_advice(kNameAdvice);
+}
+
+/// Of a holder that nobody has proven to be, so the rules of this agent are not told.
+Status Authenticator::check_claim(const Holder& claimed, std::string_view name) const {
+  if (rules_.allows(claimed, name)) return {};
+  return Status(Code::kDenied,
+                base::format("whoever shows a certificate of {} may not speak for an agent called '{}': that is for {}",
+                             claimed.id.text(), base::shown(name), NameRules().names_of(claimed)))
+      .with_advice(kNameAdvice);
 }
 
 Result<std::string> Authenticator::prove(Speaker self, Occasion occasion, const Transcript& transcript) const {
@@ -67,9 +78,10 @@ Result<PeerIdentity> Authenticator::check(std::span<const std::byte> bytes, Spea
   HAWSER_TRY_ASSIGN(IdentityProof proof, decode_proof(bytes));
   const Known now = known();
   const Trust& trust = *now.snapshot.trust;
-  HAWSER_TRY_ASSIGN(Holder holder, trust.verify(proof.chain));
+  // The name first: it costs nothing, and signatures take some 0.3 ms of the lane's time.
+  const auto fits = [this, name](const Holder& claimed) { return check_claim(claimed, name); };
+  HAWSER_TRY_ASSIGN(Holder holder, trust.verify(proof.chain, fits));
   HAWSER_TRY(trust.check(proof.chain.front(), proof.signature, proof_content(speaker, occasion, transcript)));
-  HAWSER_TRY(check_name(holder, name));
   return PeerIdentity{
       .holder = std::move(holder), .chain = std::move(proof.chain), .load = now.loads, .at = unix_seconds()};
 }

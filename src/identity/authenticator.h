@@ -82,6 +82,7 @@ class Authenticator {
   void load_again() HAWSER_REQUIRES(mutex_);
   Status take_newer(std::string_view list) HAWSER_REQUIRES(mutex_);
   Status check_name(const Holder& holder, std::string_view name) const;
+  Status check_claim(const Holder& claimed, std::string_view name) const;
 
   const Options options_;
   const NameRules rules_;

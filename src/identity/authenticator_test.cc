@@ -58,6 +58,19 @@ TEST(Authenticator, AnotherAgentsNameIsDenied) {
   EXPECT_NE(peer.error().message().find("may not speak for"), std::string::npos) << peer.error().to_string();
 }
 
+TEST(Authenticator, ANameIsLookedAtBeforeSignaturesAndStrangersHearNoRules) {
+  TestAuthority authority, another;
+  const auto store = *try_open("store", authority.issue_to("store"), "spiffe://example.org/reader=private-*");
+  const auto reader = open("reader", another.issue_to("reader"));
+  const auto named = shown(*reader, *store, "store"), unknown = shown(*reader, *store, "private-1");
+  ASSERT_FALSE(named.has_value() || unknown.has_value());
+  EXPECT_NE(named.error().message().find("may not speak for an agent called 'store'"), std::string::npos)
+      << "nothing is computed for it: " << named.error().to_string();
+  EXPECT_EQ(named.error().to_string().find("private-"), std::string::npos) << named.error().to_string();
+  EXPECT_NE(unknown.error().message().find("no authority that is trusted here"), std::string::npos)
+      << "a name that fits is no proof: " << unknown.error().to_string();
+}
+
 TEST(Authenticator, AProofHoldsOnceOnly) {
   TestAuthority authority;
   const auto store = open("store", authority.issue_to("store"));

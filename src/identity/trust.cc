@@ -113,7 +113,8 @@ Status Trust::check_now(const Holder& holder) const {
       .with_advice("renew it (`hawser ca issue`, or what writes the files), or compare the clocks of the hosts");
 }
 
-Result<Holder> Trust::verify(std::span<const std::string> chain) const {
+Result<Holder> Trust::verify(std::span<const std::string> chain,
+                             const std::function<Status(const Holder&)>& look) const {
   if (chain.empty() || chain.size() > kChainMax) {
     return Status(Code::kCorrupt, base::format("a chain of {} certificates", chain.size()));
   }
@@ -128,6 +129,7 @@ Result<Holder> Trust::verify(std::span<const std::string> chain) const {
   if (holder.id.domain() != domain_) {
     return Status(Code::kDenied, base::format("{} is of another domain than {}", holder.id.text(), domain_));
   }
+  if (look != nullptr) HAWSER_TRY(look(holder));
   unsigned verdict = 0;
   const int result = library_.x509_trust_list_verify_crt2(
       list_.get(), handles.data(), static_cast<unsigned>(handles.size()), nullptr, 0, 0, &verdict, nullptr);

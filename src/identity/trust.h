@@ -5,6 +5,7 @@
 // Thread rule: const after `make`; any thread.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,7 +29,10 @@ class Trust {
   std::uint64_t revocations() const { return revocations_; }
   /// What the first certificate of `chain` (DER) says, if an authority vouches for it now, by the system's clock.
   /// Errors: kDenied: another authority, another domain, expired, not yet valid, revoked, each in words; kCorrupt.
-  Result<Holder> verify(std::span<const std::string> chain) const;
+  /// `look`, if there is one, is asked about the holder before any signature is checked, and what it denies costs none:
+  /// nobody has proven yet to be that holder.
+  Result<Holder> verify(std::span<const std::string> chain,
+                        const std::function<Status(const Holder&)>& look = nullptr) const;
   /// Whether `signature` over `content` is by the key of that certificate (DER). Errors: kDenied.
   Status check(const std::string& certificate, const Signature& signature, std::string_view content) const;
 

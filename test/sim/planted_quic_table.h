@@ -26,6 +26,8 @@ inline constexpr PlantedBug kPlantedBugs[] = {
     {Planted::kHoleKept, "hole_kept", sim::Mode::kStream, {"waits"}, 3516},
     {Planted::kLateCounted, "late_counted", sim::Mode::kStream, {"FLOW_CONTROL"}, 23090},
     {Planted::kBlockedKept, "blocked_kept", sim::Mode::kStream, {"the writer waits"}},
+    {Planted::kPushOvertakes, "push_overtakes", sim::Mode::kStream, {"another byte"}},
+    {Planted::kPushUnpaid, "push_unpaid", sim::Mode::kStream, {"the writer waits", "bytes are unread"}},
     {Planted::kDueForgotten, "due_forgotten", sim::Mode::kStream, {"again and again", "the reader waits"}},
 };
 

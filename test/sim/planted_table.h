@@ -26,6 +26,7 @@ inline constexpr PlantedBug kPlantedBugs[] = {
      {"was touched after close said kOk", "brought other bytes than"}},
     {Planted::kLandingNotStopped, "landing_not_stopped", sim::Mode::kStream, {"was touched after close said kOk"}},
     {Planted::kCancelledReadLands, "cancelled_read_lands", sim::Mode::kStream, {"was touched"}},
+    {Planted::kPushedTwice, "pushed_twice", sim::Mode::kStream, {"senseless frame", "nothing parted them", "corrupt"}},
     {Planted::kReleasedEarly,
      "released_early",
      sim::Mode::kStream,

@@ -4,9 +4,15 @@
 // the receiver's socket there, and a message waits behind all of it. Over a network a round trip's worth has to be
 // under way.
 //
+// Where many small things go, messages wait behind little bulk. Where they are few, bulk keeps its rate: both ends then
+// work at the same time.
+//
 // Thread rule: one thread.
 
+#include <algorithm>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 
 #include <hawser/time.h>
 
@@ -17,8 +23,12 @@ class BulkBrake {
   /// A write of so much is small. It is remembered for so long: a message that waited comes back within it.
   static constexpr std::size_t kSmallMost = 2048;
   static constexpr Duration kFor = std::chrono::milliseconds(3);
-  /// Then so much is under way at most; some 50 us of a receiver's time.
-  static constexpr std::size_t kUnderWayMost = 64 * 1024;
+  /// Many are kMany, of which one is forgotten in each kForgetOne.
+  static constexpr int kMany = 4;
+  static constexpr Duration kForgetOne = std::chrono::microseconds(400);
+  /// Then so much is under way at most: some 50 us of a receiver's time beside many small things, some 100 beside few.
+  static constexpr std::size_t kBesideMany = 64 * 1024;
+  static constexpr std::size_t kBesideFew = 128 * 1024;
 
   explicit BulkBrake(bool is_on) : is_on_(is_on) {}
 
@@ -28,16 +38,21 @@ class BulkBrake {
       bulk_until = now + kFor;
     } else if (now >= bulk_until) {
       small_until_ = now + kFor;
+      counted_until_ = std::min(std::max(counted_until_, now) + kForgetOne, now + kMany * kForgetOne);
+      if (counted_until_ - now > (kMany - 1) * kForgetOne) many_until_ = now + kFor;
     }
   }
-  /// Whether a write of `bytes` has to wait for acknowledgements, where `under_way` are not acknowledged.
-  bool holds(std::size_t bytes, std::size_t under_way, Instant now) const {
-    return is_on_ && bytes > kSmallMost && under_way >= kUnderWayMost && now < small_until_;
+  /// How much of a write of `bytes` may go now, where `under_way` are not acknowledged.
+  std::size_t room(std::size_t bytes, std::size_t under_way, Instant now) const {
+    if (!is_on_ || bytes <= kSmallMost || now >= small_until_) return SIZE_MAX;
+    const std::size_t most = now < many_until_ ? kBesideMany : kBesideFew;
+    return most - std::min(most, under_way);
   }
 
  private:
   const bool is_on_;
-  Instant small_until_ = Instant::min();
+  Instant small_until_ = Instant::min(), many_until_ = Instant::min();
+  Instant counted_until_ = Instant::min();  ///< When the last small write is forgotten.
 };
 
 }  // namespace hawser::backend::quic

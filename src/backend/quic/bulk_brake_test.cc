@@ -5,31 +5,59 @@
 namespace hawser::backend::quic {
 namespace {
 
-constexpr std::size_t kBulk = BulkBrake::kSmallMost + 1, kMost = BulkBrake::kUnderWayMost;
+constexpr std::size_t kBulk = BulkBrake::kSmallMost + 1, kFew = BulkBrake::kBesideFew, kMany = BulkBrake::kBesideMany;
 
-TEST(BulkBrake, HoldsBulkBehindItsBoundForAWhileAfterASmallWrite) {
-  BulkBrake brake(true);
-  const Instant now = Instant::from_ns(1'000'000'000);
-  EXPECT_FALSE(brake.holds(kBulk, 10 * kMost, now)) << "nothing small is about";
-  Instant bulk = Instant::min(), messages = Instant::min();
-  brake.note_write(kBulk, bulk, now);
-  EXPECT_FALSE(brake.holds(kBulk, 10 * kMost, now));
-  brake.note_write(1, bulk, now + BulkBrake::kFor - Duration(1));
-  EXPECT_FALSE(brake.holds(kBulk, 10 * kMost, now)) << "the end of bulk is no message";
-  brake.note_write(BulkBrake::kSmallMost, messages, now);
-  EXPECT_TRUE(brake.holds(kBulk, kMost, now));
-  EXPECT_FALSE(brake.holds(kBulk, kMost - 1, now));
-  EXPECT_FALSE(brake.holds(BulkBrake::kSmallMost, 10 * kMost, now)) << "small ones go";
-  EXPECT_TRUE(brake.holds(kBulk, kMost, now + BulkBrake::kFor - Duration(1)));
-  EXPECT_FALSE(brake.holds(kBulk, kMost, now + BulkBrake::kFor));
+class BulkBrakeTest : public testing::Test {
+ protected:
+  void write_small(Instant now) { brake_.note_write(BulkBrake::kSmallMost, messages_, now); }
+
+  const Instant now_ = Instant::from_ns(1'000'000'000);
+  Instant bulk_ = Instant::min(), messages_ = Instant::min();
+  BulkBrake brake_{true};
+};
+
+TEST_F(BulkBrakeTest, LeavesBulkAloneWhereNothingSmallIsAbout) {
+  EXPECT_EQ(brake_.room(kBulk, 10 * kFew, now_), SIZE_MAX);
+  brake_.note_write(kBulk, bulk_, now_);
+  brake_.note_write(1, bulk_, now_ + BulkBrake::kFor - Duration(1));
+  EXPECT_EQ(brake_.room(kBulk, 10 * kFew, now_), SIZE_MAX) << "the end of bulk is no message";
 }
 
-TEST(BulkBrake, HoldsNothingWhereItIsOff) {
-  BulkBrake brake(false);
-  const Instant now = Instant::from_ns(1'000'000'000);
-  Instant messages = Instant::min();
-  brake.note_write(1, messages, now);
-  EXPECT_FALSE(brake.holds(kBulk, 10 * kMost, now));
+TEST_F(BulkBrakeTest, BoundsBulkForAWhileAfterASmallWrite) {
+  write_small(now_);
+  EXPECT_EQ(brake_.room(kBulk, 0, now_), kFew);
+  EXPECT_EQ(brake_.room(kBulk, kFew - 1, now_), 1u);
+  EXPECT_EQ(brake_.room(kBulk, 10 * kFew, now_), 0u);
+  EXPECT_EQ(brake_.room(BulkBrake::kSmallMost, 10 * kFew, now_), SIZE_MAX) << "small ones go";
+  EXPECT_EQ(brake_.room(kBulk, kFew, now_ + BulkBrake::kFor - Duration(1)), 0u);
+  EXPECT_EQ(brake_.room(kBulk, kFew, now_ + BulkBrake::kFor), SIZE_MAX);
+}
+
+TEST_F(BulkBrakeTest, BoundsBulkMoreBesideManySmallWrites) {
+  for (int i = 0; i < BulkBrake::kMany; ++i) {
+    EXPECT_EQ(brake_.room(kBulk, kMany, now_), i == 0 ? SIZE_MAX : kFew - kMany) << i;
+    write_small(now_);
+  }
+  EXPECT_EQ(brake_.room(kBulk, kMany, now_), 0u);
+  EXPECT_EQ(brake_.room(kBulk, kMany, now_ + BulkBrake::kFor), SIZE_MAX);
+}
+
+TEST_F(BulkBrakeTest, OneEachMillisecondIsFew) {
+  for (int i = 0; i < 100; ++i) write_small(now_ + i * Duration(std::chrono::milliseconds(1)));
+  EXPECT_EQ(brake_.room(kBulk, 0, now_ + Duration(std::chrono::milliseconds(99))), kFew);
+}
+
+TEST_F(BulkBrakeTest, ManyAreForgotten) {
+  for (int i = 0; i < 1000; ++i) write_small(now_);
+  const Instant later = now_ + BulkBrake::kFor;
+  write_small(later);
+  EXPECT_EQ(brake_.room(kBulk, 0, later), kFew) << "a thousand count for no longer than a few";
+}
+
+TEST_F(BulkBrakeTest, HoldsNothingWhereItIsOff) {
+  BulkBrake off(false);
+  off.note_write(1, messages_, now_);
+  EXPECT_EQ(off.room(kBulk, 10 * kFew, now_), SIZE_MAX);
 }
 
 }  // namespace

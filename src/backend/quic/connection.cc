@@ -1,14 +1,12 @@
 #include "backend/quic/connection.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <utility>
 
-#include "base/check.h"
+#include "backend/quic/end_reasons.h"
 #include "base/format.h"
 #include "base/planted.h"
-#include "base/shown.h"
 #include "base/try.h"
 
 namespace hawser::backend::quic {
@@ -18,28 +16,11 @@ using base::planted;
 
 namespace {
 
-/// Codes that both ends know, of connections and streams.
-constexpr std::uint64_t kCodeOrderly = 0;
-constexpr std::uint64_t kCodeAborted = 1;
-constexpr std::uint64_t kCodeStill = 2;
 /// `write` copies so many bytes of its caller's before it makes packets of them.
 constexpr std::size_t kTakeAtOnce = 256 * 1024;
 /// `write` copies so many bytes even while the network takes nothing. A stream that has no more than that to send goes
 /// before bulk once there is room, so a message does not wait for the bulk that `write` took before.
 constexpr std::size_t kSmallUnsent = 16 * 1024;
-/// A connection that stands still ends after this time, and after three probe timeouts: an acknowledgement may be on
-/// its way until then.
-constexpr Duration kStallPatience = std::chrono::milliseconds(250);
-/// What the peer may send at first in one stream; four times that in all. It grows with what is read. An acceptor's is
-/// smaller: it knows nothing of its peer yet.
-constexpr std::uint64_t kOpenersWindow = 256 * 1024;
-constexpr std::uint64_t kAcceptorsWindow = 32 * 1024;
-/// An acknowledgement waits so long at most. The peer waits for it before it takes the end of a burst for lost; 25 ms
-/// are usual.
-constexpr Duration kAckDelay = std::chrono::milliseconds(5);
-constexpr std::size_t kDatagramMost = 65'527;  ///< RFC 9000, section 18.2.
-/// The bytes of one lie in so many chunks of a queue at most.
-constexpr std::size_t kChunksPerDatagram = 2 + kDatagramMost / ByteQueue::kChunk;
 constexpr std::size_t kFirstIdBytes = 18;  ///< An opener makes up an id of this size for the acceptor.
 
 std::uint8_t* raw(std::byte* bytes) { return reinterpret_cast<std::uint8_t*>(bytes); }
@@ -67,20 +48,6 @@ base::SocketAddress address_from(const ngtcp2_addr& address) {
   return copy;
 }
 
-ngtcp2_cc_algo algorithm(Congestion congestion) {
-  switch (congestion) {
-    case Congestion::kReno:
-      return NGTCP2_CC_ALGO_RENO;
-    case Congestion::kBbr:
-      return NGTCP2_CC_ALGO_BBR;
-    case Congestion::kCubic:
-      break;
-  }
-  return NGTCP2_CC_ALGO_CUBIC;
-}
-
-Status disconnected(std::string text) { return Status(Code::kDisconnected, std::move(text)).with_scope(Scope::kPath); }
-
 }  // namespace
 
 // ---- Making one.
@@ -92,6 +59,7 @@ Connection::Connection(ConnectionSet& set, PacketSender& sender, const Route& ro
       batch_(sender, set.spare),
       limit_(options.datagram_max),
       brake_(!options.is_paced),
+      window_(options.unread_max),
       route_(route) {}
 
 Connection::~Connection() {
@@ -119,40 +87,6 @@ ngtcp2_callbacks Connection::callbacks(const HandshakeEnd& handshake) {
   return table;
 }
 
-ngtcp2_settings Connection::settings(Instant now) const {
-  ngtcp2_settings settings = {};
-  library_.settings_default_versioned(kSettingsVersion, &settings);
-  settings.initial_ts = stamp(now);
-  settings.rand_ctx.native_handle = &set_.random;
-  settings.cc_algo = algorithm(options_.congestion);
-  settings.max_tx_udp_payload_size = options_.datagram_max;
-  settings.no_tx_udp_payload_size_shaping = options_.is_probed ? 0 : 1;
-  // It always looks for longer datagrams, though it need not where they are not probed: with `no_pmtud` ngtcp2 (0.12,
-  // 1.11) stops the process once a peer is back at its first address before its second one has answered.
-  settings.no_pmtud = 0;
-  settings.handshake_timeout = static_cast<ngtcp2_duration>(options_.handshake_timeout.count());
-  settings.max_window = options_.window;
-  settings.max_stream_window = 0;  // Ours to widen: see Connection::give_credit.
-  return settings;
-}
-
-ngtcp2_transport_params Connection::params() const {
-  ngtcp2_transport_params params = {};
-  library_.transport_params_default_versioned(kParamsVersion, &params);
-  const std::uint64_t first = first_window();
-  params.initial_max_stream_data_bidi_local = first;
-  params.initial_max_stream_data_bidi_remote = first;
-  params.initial_max_data = 4 * first;
-  params.initial_max_streams_bidi = is_opener_ ? 0 : kStreamsPerConnection;
-  params.initial_max_streams_uni = 0;
-  params.max_idle_timeout = static_cast<ngtcp2_duration>(options_.idle_timeout.count());
-  params.max_udp_payload_size = kDatagramMost;
-  params.max_ack_delay = static_cast<ngtcp2_duration>(std::chrono::nanoseconds(kAckDelay).count());
-  // Each address that an opener goes on from takes one, and further ones come once somebody hears it there.
-  params.active_connection_id_limit = is_opener_ ? 4 : 2;
-  return params;
-}
-
 Result<std::unique_ptr<Connection>> Connection::open(ConnectionSet& set, PacketSender& sender, const Route& route,
                                                      std::span<const std::byte> token, const ConnectionOptions& options,
                                                      Instant now) {
@@ -164,9 +98,9 @@ Result<std::unique_ptr<Connection>> Connection::open(ConnectionSet& set, PacketS
 
 Status Connection::init_opener(std::span<const std::byte> token, Instant now) {
   HAWSER_TRY_ASSIGN(handshake_, set_.handshakes->open_end(tls::End::kOpener));
-  ngtcp2_settings its = settings(now);
+  ngtcp2_settings its = settings_of(options_, library_, set_.random, now);
   set_token(its, {raw(token.data()), token.size()});
-  const ngtcp2_transport_params given = params();
+  const ngtcp2_transport_params given = params_of(options_, library_, true);
   const ngtcp2_callbacks table = callbacks(*handshake_);
   // Its socket has no other connection, so it needs no id of its own.
   const ngtcp2_cid acceptor = random_id(set_.random, kFirstIdBytes), own = {};
@@ -204,9 +138,9 @@ Result<std::unique_ptr<Connection>> Connection::accept(ConnectionSet& set, Packe
 
 Status Connection::init_acceptor(const First& first, Instant now) {
   HAWSER_TRY_ASSIGN(handshake_, set_.handshakes->open_end(tls::End::kAcceptor));
-  ngtcp2_settings its = settings(now);
+  ngtcp2_settings its = settings_of(options_, library_, set_.random, now);
   if (first.asked_id) set_token(its, token_of(first.head));  // It has proven that the address is the opener's.
-  ngtcp2_transport_params given = params();
+  ngtcp2_transport_params given = params_of(options_, library_, false);
   set_original_id(given, first.asked_id.value_or(first.head.dcid));
   given.retry_scid_present = first.asked_id.has_value() ? 1 : 0;
   if (first.asked_id) given.retry_scid = first.head.dcid;
@@ -232,7 +166,7 @@ Status Connection::init_acceptor(const First& first, Instant now) {
 void Connection::take(const Route& route, std::span<const std::byte> datagram, Instant now) {
   if (state_ == State::kEnded) return;
   // An opener that has proven nothing has no reason to move, and no right to have others' addresses written to.
-  if (!is_opener_ && !is_trusted_ && !is_same_route(route, route_)) return;
+  if (!is_opener_ && !window_.is_trusted() && !is_same_route(route, route_)) return;
   Route from = route;
   const ngtcp2_path path = path_of(from);
   const ngtcp2_pkt_info info = {};
@@ -241,7 +175,7 @@ void Connection::take(const Route& route, std::span<const std::byte> datagram, I
                                                      datagram.size(), stamp(now));
   is_dirty = true;
   if (error != 0 && !is_still_to_count(error, now)) return fail_by(error, now);
-  note_heard();
+  answer_.note_heard();
   note_missed(now);
 }
 
@@ -258,10 +192,10 @@ void Connection::note_sent(Instant now) {
   if (state_ != State::kUp || !is_confirmed_) return;
   const Duration timeout(static_cast<std::int64_t>(library_.conn_get_pto(connection_)));
   for (const auto& flow : flows_) {
-    if (flow->out_sent == 0 || flow->is_aborted || flow->is_over || !flow->reset.ok()) {
-      flow->watch.note_settled();
-    } else {
+    if (flow->is_awaited()) {
       flow->watch.note_sent(now, timeout);
+    } else {
+      flow->watch.note_settled();
     }
   }
 }
@@ -291,7 +225,7 @@ bool Connection::move_to(const Route& route, Instant now) {
   if (library_.conn_initiate_immediate_migration(connection_, &path, stamp(now)) != 0) return false;
   route_ = route;
   limit_.note_moved();
-  note_heard();
+  answer_.note_heard();
   settle(now);
   return true;
 }
@@ -307,23 +241,14 @@ int Connection::path_checked(const ngtcp2_path* path, ngtcp2_path_validation_res
   return 0;
 }
 
-void Connection::note_heard() {
-  asked_at_ = Instant::max();
-  is_unanswered_ = false;
-}
-
 void Connection::note_asked(Instant now) {
-  if (!is_opener_ || state_ != State::kUp || asked_at_ != Instant::max()) return;
-  if (library_.figures(connection_).bytes_in_flight > 0) asked_at_ = now;
+  if (!is_opener_ || state_ != State::kUp || answer_.is_asking()) return;
+  if (library_.figures(connection_).bytes_in_flight > 0) answer_.note_asked(now);
 }
 
-/// QUIC asks anew when an answer stays away for the probe timeout, and then after twice that (RFC 9002, section 6.2). A
-/// host that was stopped may take that for long: the connection is not to end as idle before it has looked.
 void Connection::note_unanswered(Instant now) {
-  if (asked_at_ == Instant::max() || state_ != State::kUp) return;
-  const Duration asked_twice(static_cast<std::int64_t>(2 * library_.conn_get_pto(connection_)));
-  const Duration patience = std::min<Duration>(asked_twice, options_.idle_timeout / 4);
-  if (now - asked_at_ >= patience && !planted(Planted::kUnansweredKept)) is_unanswered_ = true;
+  if (state_ != State::kUp || planted(Planted::kUnansweredKept)) return;
+  answer_.look(now, Duration(static_cast<std::int64_t>(library_.conn_get_pto(connection_))), options_.idle_timeout);
 }
 
 /// Ends a connection on which ngtcp2 sends nothing any more, so that its user gets another one sooner than by
@@ -332,19 +257,14 @@ void Connection::note_unanswered(Instant now) {
 void Connection::note_stall(Instant now) {
   const bool is_held = state_ == State::kUp && is_confirmed_ && library_.conn_get_cwnd_left(connection_) == 0 &&
                        !planted(Planted::kStallKept);
-  if (!is_held || !stands_still(library_.figures(connection_))) {
-    still_at_ = Instant::max();
-    return;
-  }
-  if (still_at_ == Instant::max()) still_at_ = now;
-  if (now - still_at_ < patience_of_stall()) return;
+  const bool is_still = is_held && stands_still(library_.figures(connection_));
+  if (!stall_.note(is_still, now, patience_of_stall())) return;
   say_close(library_.close_by_code(kCodeStill), now);
   end(disconnected("ngtcp2 stands still: it sends nothing again, and gives nothing up"));
 }
 
 Duration Connection::patience_of_stall() const {
-  const Duration timeout(static_cast<std::int64_t>(library_.conn_get_pto(connection_)));
-  return std::max<Duration>(3 * timeout, kStallPatience);
+  return StallWatch::patience(Duration(static_cast<std::int64_t>(library_.conn_get_pto(connection_))));
 }
 
 void Connection::on_due(Instant now) {
@@ -383,9 +303,8 @@ int Connection::handshake_completed(ngtcp2_conn*, void* self) {
 }
 
 Flow& Connection::add_flow(std::int64_t id) {
-  flows_.push_back(std::make_unique<Flow>(set_.chunks));
+  flows_.push_back(std::make_unique<Flow>(set_.chunks, first_window(is_opener_)));
   flows_.back()->id = id;
-  flows_.back()->window = first_window();
   return *flows_.back();
 }
 
@@ -408,11 +327,12 @@ int Connection::data_came(ngtcp2_conn* conn, std::uint32_t flags, std::int64_t i
   }
   Flow& flow = **found;
   const std::span bytes(reinterpret_cast<const std::byte*>(data), size);
-  const std::size_t placed = flow.in.empty() ? connection.set_.user.on_bytes(connection, flow, bytes) : 0;
+  const bool is_next = flow.in.empty() || planted(Planted::kPushOvertakes);
+  const std::size_t placed = is_next ? connection.set_.user.on_bytes(connection, flow, bytes) : 0;
   flow.in.append(bytes.subspan(placed));
   flow.placed += placed;
   connection.note_came(size);
-  if (placed > 0) connection.note_read(flow, placed);
+  if (placed > 0 && !planted(Planted::kPushUnpaid)) connection.note_read(flow, placed);
   if ((flags & NGTCP2_STREAM_DATA_FLAG_FIN) != 0) flow.has_ended = true;
   flow.is_readable = true;
   return 0;
@@ -489,19 +409,11 @@ int Connection::drop_id(ngtcp2_conn*, const ngtcp2_cid* id, void* self) {
 // ---- What goes.
 
 ngtcp2_ssize Connection::write_one(Flow* flow, std::span<std::byte> room, Route* route, Instant now) {
-  // What lies in several chunks goes into one datagram: a short one would end the batch.
-  std::array<ngtcp2_vec, kChunksPerDatagram> parts;
-  std::size_t count = 0, bytes = 0;
-  while (flow != nullptr && count < parts.size()) {
-    const std::span<const std::byte> next = flow->out.from(flow->out_sent + bytes);
-    if (next.empty()) break;
-    parts[count++] = {.base = const_cast<std::uint8_t*>(raw(next.data())), .len = next.size()};
-    bytes += next.size();
-    // As it was when these faults were there: the second shows with the short datagrams that this makes.
-    if (planted(Planted::kEndEarly) || planted(Planted::kLateCounted)) break;
-  }
-  const bool is_last =
-      flow != nullptr && flow->is_ending && (flow->out_sent + bytes == flow->out.size() || planted(Planted::kEndEarly));
+  // As it was when these faults were there: the second shows with the short datagrams that this makes.
+  const bool is_short = planted(Planted::kEndEarly) || planted(Planted::kLateCounted);
+  const FlowParts next = flow == nullptr ? FlowParts{} : unsent_of(*flow, is_short ? 1 : SIZE_MAX);
+  const bool is_last = flow != nullptr && flow->is_ending &&
+                       (flow->out_sent + next.bytes == flow->out.size() || planted(Planted::kEndEarly));
   ngtcp2_path_storage where = {};
   where.path.local.addr = reinterpret_cast<ngtcp2_sockaddr*>(&where.local_addrbuf);
   where.path.remote.addr = reinterpret_cast<ngtcp2_sockaddr*>(&where.remote_addrbuf);
@@ -510,7 +422,7 @@ ngtcp2_ssize Connection::write_one(Flow* flow, std::span<std::byte> room, Route*
   const ngtcp2_ssize size = library_.conn_writev_stream_versioned(
       connection_, &where.path, kPacketVersion, &info, raw(room.data()), room.size(), &taken,
       is_last ? NGTCP2_WRITE_STREAM_FLAG_FIN : NGTCP2_WRITE_STREAM_FLAG_NONE, flow != nullptr ? flow->id : -1,
-      count == 0 ? nullptr : parts.data(), count, stamp(now));
+      next.count == 0 ? nullptr : next.parts.data(), next.count, stamp(now));
   if (taken >= 0 && flow != nullptr) {
     flow->out_sent += static_cast<std::size_t>(taken);
     if (is_last && flow->out_sent == flow->out.size()) flow->is_end_sent = true;
@@ -577,7 +489,7 @@ void Connection::note_due() {
   if (planted(Planted::kDueForgotten) && state_ == State::kUp && due_ != Instant::max()) return;
   const ngtcp2_tstamp at = state_ == State::kEnded ? UINT64_MAX : library_.conn_get_expiry(connection_);
   due_ = at >= static_cast<ngtcp2_tstamp>(INT64_MAX) ? Instant::max() : Instant::from_ns(static_cast<std::int64_t>(at));
-  if (still_at_ != Instant::max() && state_ == State::kUp) due_ = std::min(due_, still_at_ + patience_of_stall());
+  if (state_ == State::kUp) due_ = std::min(due_, stall_.due(patience_of_stall()));
 }
 
 // ---- Streams.
@@ -594,18 +506,21 @@ std::size_t Connection::write(Flow& flow, std::span<const iovec> parts, Instant 
   if (flow.out_sent < flow.out.size()) pump(&flow, now);
   std::size_t total = 0, wanted = 0;
   for (const iovec& part : parts) wanted += part.iov_len;
-  if (brake_.holds(wanted, under_way(), now)) return 0;
+  std::size_t allowed = brake_.room(wanted, under_way(), now);
+  if (allowed == 0) return 0;
   brake_.note_write(wanted, flow.bulk_until, now);
   std::size_t skip = 0;  // So much of the first part is taken.
   while (total < wanted && flow.out_sent == flow.out.size() && flow.out.size() < Flow::kUnackedMax) {
     if (state_ != State::kUp) break;
-    std::size_t room = library_.conn_get_cwnd_left(connection_) == 0 ? kSmallUnsent : kTakeAtOnce;
+    std::size_t room = std::min(allowed, library_.conn_get_cwnd_left(connection_) == 0 ? kSmallUnsent : kTakeAtOnce);
+    if (room == 0) break;
     while (!parts.empty() && room > 0) {
       const std::span<const std::byte> rest{static_cast<const std::byte*>(parts[0].iov_base) + skip,
                                             parts[0].iov_len - skip};
       const std::size_t count = std::min(rest.size(), room);
       flow.out.append(rest.first(count));
       room -= count;
+      allowed -= count;
       total += count;
       skip += count;
       if (skip < parts[0].iov_len) break;
@@ -624,9 +539,7 @@ std::size_t Connection::write(Flow& flow, std::span<const iovec> parts, Instant 
 /// What streams have taken and their peer has not acknowledged.
 std::size_t Connection::under_way() const {
   std::size_t bytes = 0;
-  for (const auto& flow : flows_) {
-    if (!flow->is_aborted && flow->reset.ok() && !flow->is_over) bytes += flow->out.size();
-  }
+  for (const auto& flow : flows_) bytes += flow->under_way();
   return bytes;
 }
 
@@ -643,15 +556,10 @@ void Connection::note_read(Flow& flow, std::size_t bytes) {
   is_dirty = true;
 }
 
-/// What was read makes room for as much, which the peer hears once that is worth a frame. Then its window gets twice as
-/// wide, up to `stream_window`. ngtcp2 can do that by itself. But 0.12 tells a peer of a wider window and forgets it,
-/// where the frame does not fit into a datagram at once, and then ends the connection of a peer that makes use of it.
 void Connection::give_credit(Flow& flow, std::size_t bytes) {
-  flow.credit += bytes;
-  if (flow.is_over || 2 * flow.credit < flow.window || planted(Planted::kStreamCreditKept)) return;
-  const std::uint64_t wider = std::min(flow.window, std::max(options_.stream_window, flow.window) - flow.window);
-  flow.window += wider;
-  widen(flow.id, std::exchange(flow.credit, 0) + wider);
+  flow.window.read(bytes);
+  if (flow.is_over || !flow.window.is_worth_a_frame() || planted(Planted::kStreamCreditKept)) return;
+  widen(flow.id, flow.window.widen(options_.stream_window));
 }
 
 void Connection::widen(std::int64_t id, std::uint64_t bytes) {
@@ -659,30 +567,19 @@ void Connection::widen(std::int64_t id, std::uint64_t bytes) {
   is_widening_ = true;
 }
 
-std::uint64_t Connection::first_window() const { return is_opener_ ? kOpenersWindow : kAcceptorsWindow; }
-
 void Connection::trust() {
-  if (is_trusted_ || state_ == State::kEnded) return;
-  is_trusted_ = true;
-  const std::size_t paid = std::min<std::size_t>(owed_, options_.unread_max);
-  library_.conn_extend_max_offset(connection_, paid);
-  owed_ -= paid;
+  if (window_.is_trusted() || state_ == State::kEnded) return;
+  library_.conn_extend_max_offset(connection_, window_.trust());
   is_dirty = true;
 }
 
 void Connection::note_came(std::size_t bytes) {
-  unread_ += bytes;
-  if (is_trusted_ && (unread_ <= options_.unread_max || planted(Planted::kUnreadUnbounded))) {
-    library_.conn_extend_max_offset(connection_, bytes);
-  } else {
-    owed_ += bytes;
-  }
+  const std::size_t paid = window_.came(bytes, !planted(Planted::kUnreadUnbounded));
+  if (paid > 0) library_.conn_extend_max_offset(connection_, paid);
 }
 
 void Connection::note_taken(std::size_t bytes) {
-  unread_ -= bytes;
-  const std::size_t paid = std::min(owed_, bytes);
-  owed_ -= paid;
+  const std::size_t paid = window_.taken(bytes);
   if (paid > 0 && !planted(Planted::kCreditKept)) library_.conn_extend_max_offset(connection_, paid);
 }
 
@@ -694,10 +591,8 @@ void Connection::leave(Flow& flow, bool abort, Instant now) {
   const std::size_t unread = flow.in.size();
   flow.in.clear();
   // A window that was full of it opens again: the peer may have more to say before its end.
-  flow.credit += unread;
-  if (!flow.is_over && !planted(Planted::kLeftUnread)) {
-    widen(flow.id, std::exchange(flow.credit, 0));
-  }
+  flow.window.read(unread);
+  if (!flow.is_over && !planted(Planted::kLeftUnread)) widen(flow.id, flow.window.settle());
   note_taken(unread);
   if (abort) {
     static_cast<void>(library_.shutdown_stream(connection_, flow.id, kCodeAborted));
@@ -757,40 +652,19 @@ void Connection::close(Instant now, bool abort) {
 
 Status Connection::why_closed() const {
   if (is_forgotten_) return disconnected("the peer does not know this QUIC connection any more");
-  const CloseError error = library_.close_of(connection_);
-  if (error.type == kApplicationClose) {
-    if (error.error_code == kCodeOrderly) return {};
-    if (error.error_code == kCodeStill)
-      return disconnected("the peer has closed the connection: it stands still there");
-    return disconnected("the peer has aborted the connection");
-  }
-  const std::string_view reason(reinterpret_cast<const char*>(error.reason), error.reasonlen);
-  if ((error.error_code & ~0xffull) == NGTCP2_CRYPTO_ERROR) {
-    const char* const alert = set_.handshakes->alert_name(static_cast<std::uint8_t>(error.error_code & 0xff));
-    return Status(Code::kDenied, base::format("QUIC handshake: the peer says '{}'", alert == nullptr ? "?" : alert))
-        .with_scope(Scope::kPath);
-  }
-  return disconnected(base::format("the peer has closed the QUIC connection: error {:#x}{}{}", error.error_code,
-                                   reason.empty() ? "" : ", ", base::shown(reason)));
+  return reason_of(library_.close_of(connection_), *set_.handshakes);
 }
 
 void Connection::fail_by(int error, Instant now) {
   if (state_ == State::kEnded) return;
   if (error == NGTCP2_ERR_DRAINING) return end(why_closed());
-  if (error == NGTCP2_ERR_DROP_CONN || error == NGTCP2_ERR_RETRY) {
-    return end(disconnected("the opener's first datagram is no good"));
-  }
-  if (error == NGTCP2_ERR_IDLE_CLOSE) return end(disconnected("nothing came from the peer for the idle timeout"));
-  if (error == NGTCP2_ERR_HANDSHAKE_TIMEOUT) {
-    return end(Status(Code::kTimedOut, "nobody answered the QUIC handshake in time").with_scope(Scope::kPath));
-  }
+  if (const std::optional<Status> quiet = quiet_reason_of(error)) return end(*quiet);
   Status why = why_;
   if (error == NGTCP2_ERR_NO_VIABLE_PATH) why = disconnected("the peer does not answer at its new address");
   if (error == NGTCP2_ERR_CRYPTO) {
     const std::uint8_t alert = library_.conn_get_tls_alert(connection_);
     say_close(library_.close_by_alert(alert), now);
-    const char* const name = set_.handshakes->alert_name(alert);
-    why = Status(Code::kDenied, base::format("QUIC handshake: {}", name == nullptr ? "it failed" : name));
+    why = reason_of_alert(alert, *set_.handshakes);
   } else {
     say_close(library_.close_by_error(error), now);
     if (why.ok()) why = Status(Code::kCorrupt, base::format("QUIC: {}", library_.strerror(error)));

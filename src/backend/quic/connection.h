@@ -20,74 +20,22 @@
 #include <hawser/status.h>
 #include <hawser/time.h>
 
-#include "backend/quic/ack_watch.h"
+#include "backend/quic/answer_watch.h"
 #include "backend/quic/bulk_brake.h"
-#include "backend/quic/byte_queue.h"
 #include "backend/quic/connection_ids.h"
+#include "backend/quic/connection_options.h"
 #include "backend/quic/datagram_limit.h"
+#include "backend/quic/flow.h"
 #include "backend/quic/handshake_end.h"
 #include "backend/quic/ngtcp2_library.h"
 #include "backend/quic/packet_batch.h"
 #include "backend/quic/qlog.h"
 #include "backend/quic/random_source.h"
+#include "backend/quic/receive_windows.h"
 #include "backend/quic/route.h"
+#include "backend/quic/stall_watch.h"
 
 namespace hawser::backend::quic {
-
-/// Streams that a peer may open in one connection.
-inline constexpr unsigned kStreamsPerConnection = 16;
-
-enum class Congestion : std::uint8_t { kCubic, kReno, kBbr };
-
-struct ConnectionOptions {
-  Congestion congestion = Congestion::kCubic;
-  std::size_t datagram_max = 1452;     ///< UDP bytes of a datagram: what the route surely takes, or is probed for.
-  bool is_probed = true;               ///< From 1,200 bytes up to datagram_max; else that at once.
-  bool is_paced = true;                ///< Spread over the round trip, as for networks; loopback needs it not.
-  std::uint64_t window = 16ull << 20;  ///< Bytes that the peer may have under way, in all streams.
-  std::uint64_t stream_window = 2ull << 20;  ///< Bytes that it may send ahead of their reader in one stream,
-  std::uint64_t unread_max = 16ull << 20;    ///< and in all: `window` more at most. See Connection::trust.
-  std::string qlog = {};                     ///< The folder for a log of each connection; empty: none.
-  Duration handshake_timeout = std::chrono::seconds(10);
-  Duration idle_timeout = std::chrono::seconds(60);
-  /// An end that has heard nothing for so long asks for a sign; zero: it does not. An agent's paths have heartbeats of
-  /// their own.
-  Duration keep_alive = Duration::zero();
-};
-
-/// One stream of a connection.
-struct Flow {
-  static constexpr std::size_t kUnackedMax = 8u << 20;
-
-  explicit Flow(ChunkPool& pool) : out(pool), in(pool) {}
-
-  std::int64_t id = -1;
-  ByteQueue out;             ///< The peer has not acknowledged these bytes.
-  std::size_t out_sent = 0;  ///< So much of it was sent.
-  ByteQueue in;
-  std::uint64_t window = 0;  ///< Bytes that the peer may send ahead of the reader.
-  std::uint64_t credit = 0;  ///< What was read and the peer does not know of.
-  bool is_ending = false;    ///< Its user sends no more: an end follows the last byte.
-  bool is_end_sent = false;
-  std::size_t placed = 0;   ///< Bytes that its user took as they came, and was not told of yet.
-  bool has_ended = false;   ///< The peer sends no more.
-  bool is_left = false;     ///< Its user is gone.
-  bool is_aborted = false;  ///< Its user has dropped what was not acknowledged.
-  bool is_over = false;     ///< ngtcp2 knows it no more.
-  AckWatch watch;
-  Instant bulk_until = Instant::min();  ///< See BulkBrake.
-  bool wants_room = false;
-  bool is_readable = false;  ///< News for its user.
-  bool is_writable = false;
-  Status reset;  ///< Why nothing moves any more; good: no reason.
-  void* user = nullptr;
-
-  bool has_unsent() const { return out_sent < out.size() || (is_ending && !is_end_sent); }
-  bool is_small(std::size_t most) const { return out.size() - out_sent <= most; }
-  /// The peer has all that it wants.
-  bool is_flushed() const { return !reset.ok() || out.empty(); }
-  bool is_delivered() const { return !reset.ok() || (out.empty() && (!is_ending || is_end_sent)); }
-};
 
 class Connection;
 
@@ -149,7 +97,7 @@ class Connection {
   Instant due() const { return due_; }
   void on_due(Instant now);
   /// An opener's: it asked twice for an answer since something came. Perhaps this host has another address now.
-  bool is_unanswered() const { return is_unanswered_ && state_ == State::kUp; }
+  bool is_unanswered() const { return answer_.is_unanswered() && state_ == State::kUp; }
   /// An opener's: goes on by that route. False: the peer does not let it, or does not know yet that it may.
   bool move_to(const Route& route, Instant now);
   /// The kernel takes datagrams again.
@@ -192,12 +140,9 @@ class Connection {
   void attach();
   void open_log(const ngtcp2_cid& id, Instant now);
   Qlog::Metrics metrics() const;
-  ngtcp2_settings settings(Instant now) const;
-  ngtcp2_transport_params params() const;
   void pump(Flow* flow, Instant now);
   std::size_t under_way() const;
   ngtcp2_ssize write_one(Flow* flow, std::span<std::byte> room, Route* route, Instant now);
-  void note_heard();
   void note_sent(Instant now);
   bool is_still_to_count(int error, Instant now) const;
   void note_missed(Instant now);
@@ -205,7 +150,6 @@ class Connection {
   void note_unanswered(Instant now);
   void note_stall(Instant now);
   Duration patience_of_stall() const;
-  std::uint64_t first_window() const;
   void give_credit(Flow& flow, std::size_t bytes);
   void widen(std::int64_t id, std::uint64_t bytes);
   void note_came(std::size_t bytes);
@@ -246,6 +190,7 @@ class Connection {
   PacketBatch batch_;
   DatagramLimit limit_;
   BulkBrake brake_;
+  ConnectionWindow window_;
   std::unique_ptr<Qlog> qlog_;  ///< Null: none is wanted, or its file cannot be made.
   Route route_;
   bool is_opener_ = false;
@@ -256,17 +201,13 @@ class Connection {
   std::vector<std::unique_ptr<Flow>> flows_;
   std::vector<std::string> ids_;
   Instant due_ = Instant::max();
-  Instant asked_at_ = Instant::max();  ///< An opener's: since then it waits for an answer and nothing came.
-  bool is_unanswered_ = false;
-  bool is_confirmed_ = false;          ///< Both ends know that the handshake is through.
-  Instant still_at_ = Instant::max();  ///< Since then ngtcp2 stands still.
-  bool is_widening_ = false;           ///< A stream's window got wider since it was settled last.
+  AnswerWatch answer_;         ///< An opener's.
+  bool is_confirmed_ = false;  ///< Both ends know that the handshake is through.
+  StallWatch stall_;
+  bool is_widening_ = false;  ///< A stream's window got wider since it was settled last.
   Instant widened_at_ = Instant::min();
   bool is_forgotten_ = false;  ///< The peer says that it does not know this connection.
-  bool is_trusted_ = false;
-  std::size_t unread_ = 0;  ///< What came and was not read,
-  std::size_t owed_ = 0;    ///< and what of it still fills the connection's window.
-  bool has_left_ = false;   ///< One of its streams' users is gone.
+  bool has_left_ = false;      ///< One of its streams' users is gone.
 };
 
 }  // namespace hawser::backend::quic

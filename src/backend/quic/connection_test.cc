@@ -401,7 +401,8 @@ TEST_F(QuicConnection, WhoLeavesAFullWindowUnreadLetsTheOtherEnd) {
   std::size_t at = 0;
   const auto stalls = [&] {
     write_some(pair, pair.opener, *flow, bytes, at);
-    return !pair.acceptor.opened.empty() && pair.acceptor.opened[0]->in.size() == pair.acceptor.opened[0]->window;
+    if (pair.acceptor.opened.empty()) return false;
+    return pair.acceptor.opened[0]->in.size() == pair.acceptor.opened[0]->window.size();
   };
   ASSERT_TRUE(pair.run(stalls)) << "nobody reads, so the window fills";
   pair.acceptor.connection->leave(*pair.acceptor.opened[0], false, pair.now());
@@ -509,7 +510,7 @@ TEST_F(QuicConnection, WindowsGrowWhileBothEndsSendAndReadAsTheyCan) {
     ASSERT_TRUE(exchange_all(pair, 2, 1'000'000, rng))
         << "seed " << seed << ": " << pair.opener.connection->why().to_string() << ", "
         << pair.acceptor.connection->why().to_string();
-    for (const auto& flow : pair.acceptor.connection->flows()) EXPECT_EQ(flow->window, 1u << 20);
+    for (const auto& flow : pair.acceptor.connection->flows()) EXPECT_EQ(flow->window.size(), 1u << 20);
   }
 }
 

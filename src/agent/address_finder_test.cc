@@ -52,9 +52,9 @@ class AddressFinderTest : public testing::Test, public AddressFinder::Strangers 
     card.name = "p";
     card.incarnation = peer_->incarnation;
     card.revision = 1;
-    const base::MutexLock lock(peer_->mutex);
-    peer_->card = std::make_unique<CardStore>();
-    EXPECT_TRUE(peer_->card->take(std::move(card)));
+    const base::MutexLock lock(peer_->use().mutex);
+    peer_->use().card = std::make_unique<CardStore>();
+    EXPECT_TRUE(peer_->use().card->take(std::move(card)));
   }
   AddressFinder::Found find(std::string_view address = "host:1") {
     return finder_.find("p", address, lane_.clock.now() + milliseconds(100));

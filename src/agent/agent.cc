@@ -21,7 +21,8 @@ namespace {
 void release_taken(Core& core, std::uint32_t channel, std::span<const Message> taken) {
   for (std::size_t i = 0; i < taken.size();) {
     const std::shared_ptr<PeerCore>& peer = core_of(taken[i].peer);
-    LeftOver left{.peer = peer, .kind = LeftOver::Kind::kRelease, .channel = channel, .epoch = peer->channels.epoch()};
+    LeftOver left{
+        .peer = peer, .kind = LeftOver::Kind::kRelease, .channel = channel, .epoch = peer->use().channels.epoch()};
     for (; i < taken.size() && core_of(taken[i].peer) == peer; ++i) {
       ++left.messages;
       left.freed += taken[i].bytes.size();
@@ -38,9 +39,9 @@ void release_taken(Core& core, std::uint32_t channel, std::span<const Message> t
 
 /// The user took a notification of so many bytes: its place goes back to the sender.
 void release_taken(Core& core, const std::shared_ptr<PeerCore>& peer, std::size_t bytes) {
-  const Released::Sum all = peer->released.add(bytes);
+  const Released::Sum all = peer->use().released.add(bytes);
   // The lane is kept out of most calls, unless the sender may be waiting.
-  const bool may_wait = peer->is_pinched.load(std::memory_order_seq_cst);
+  const bool may_wait = peer->use().is_pinched.load(std::memory_order_seq_cst);
   if (!may_wait && all.bytes + all.messages * wire::kNotificationCost < kUntoldMax) return;
   core.lane.lock();
   core.engine.arrivals().release(*peer);
@@ -140,8 +141,7 @@ std::uint64_t Agent::card_revision() const {
 Result<Peer> Agent::add_peer(std::span<const std::byte> card) {
   HAWSER_TRY(not_empty("Agent::add_peer", core_ != nullptr));
   HAWSER_TRY(core_->usable("add_peer"));
-  HAWSER_TRY_ASSIGN(wire::Card decoded, wire::decode_card(card));
-  HAWSER_TRY_ASSIGN(std::shared_ptr<agent::PeerCore> peer, core_->card_intake.take_anew(std::move(decoded)));
+  HAWSER_TRY_ASSIGN(std::shared_ptr<agent::PeerCore> peer, core_->card_intake.take_anew(card));
   return Peer(std::move(peer));
 }
 

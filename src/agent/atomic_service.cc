@@ -218,7 +218,7 @@ std::size_t AtomicService::left(const Session& session) const {
 std::size_t AtomicService::expire(Instant now) {
   std::size_t ended = 0;
   while (AtomicCore* const op = deadlines_.take(now)) {
-    Session& session = *op->peer->session;
+    Session& session = *op->peer->session();
     const std::string_view text = op->sent ? "the atomic operation was not answered by its deadline"
                                            : "the atomic operation could not be sent by its deadline";
     end_one(session, op->ask.id, Status(Code::kTimedOut, std::string(text)));

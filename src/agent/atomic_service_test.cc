@@ -71,7 +71,7 @@ class AtomicServiceTest : public ::testing::Test {
     status_ = service_.start(session(), op, at(1));
     return op;
   }
-  Session& session() { return *peer_->session; }
+  Session& session() { return *peer_->session(); }
   bool pump() {
     std::size_t work = 0;
     return service_.pump(session(), &work);
@@ -92,7 +92,7 @@ class AtomicServiceTest : public ::testing::Test {
   std::array<Service*, 1> services_{&service_};
   std::shared_ptr<PeerCore> peer_ = [this] {
     auto peer = std::make_shared<PeerCore>(std::weak_ptr<Core>(), "peer", base::Id128{3, 4});
-    peer->session = std::make_unique<Session>(peer, proto::NotifyLimits{}, inbox_, services_);
+    peer->use().session = std::make_unique<Session>(peer, proto::NotifyLimits{}, inbox_, services_);
     return peer;
   }();
   std::shared_ptr<const backend::RegionEntry> region_;
@@ -100,7 +100,7 @@ class AtomicServiceTest : public ::testing::Test {
   // A session and its peer own each other.
   struct Parting {
     std::shared_ptr<PeerCore>& peer;
-    ~Parting() { peer->session.reset(); }
+    ~Parting() { peer->use().session.reset(); }
   } parting_{peer_};
 };
 

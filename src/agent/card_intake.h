@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,6 +19,7 @@
 #include "agent/lane_access.h"
 #include "agent/peer_book.h"
 #include "agent/peer_core.h"
+#include "agent/shared_card.h"
 #include "wire/card.h"
 
 namespace hawser::agent {
@@ -62,9 +64,14 @@ class CardIntake {
   Result<std::shared_ptr<PeerCore>> take(std::span<const std::byte> bytes) HAWSER_EXCLUDES(in_lane);
   Result<std::shared_ptr<PeerCore>> take(wire::Card card) HAWSER_EXCLUDES(in_lane);
   /// `take`, but a peer that is down begins anew.
+  Result<std::shared_ptr<PeerCore>> take_anew(std::span<const std::byte> bytes) HAWSER_EXCLUDES(in_lane);
   Result<std::shared_ptr<PeerCore>> take_anew(wire::Card card) HAWSER_EXCLUDES(in_lane);
 
  private:
+  Result<std::optional<Loaded>> load_shared(const CardRef& card);
+  std::shared_ptr<PeerCore> told(Loaded loaded) HAWSER_EXCLUDES(in_lane);
+  void forget_if_down(const base::Id128& incarnation);
+  Status too_many(std::string_view peer, std::size_t regions) const;
   Status check_regions(const CardStore& store, const wire::Card& card, std::string_view peer) const;
 
   LaneAccess& lane_;

@@ -46,11 +46,11 @@ TEST_F(CardIntakeTest, ACardMakesItsPeerKnown) {
   EXPECT_EQ(peer->name, "p7");
   EXPECT_EQ(peers_.known({0, 7}), peer);
   EXPECT_EQ(known_revision(*peer), 4u);
-  EXPECT_EQ(peer->born.load(), 7u);
+  EXPECT_EQ(peer->born(), 7u);
   EXPECT_EQ(told_of_, peer.get());
   EXPECT_EQ(lane_.wakes, 1);
-  const base::MutexLock lock(peer->mutex);
-  EXPECT_EQ(peer->ticket.admission, (base::Id128{9, 7}));
+  const base::MutexLock lock(peer->use().mutex);
+  EXPECT_EQ(peer->use().ticket.admission, (base::Id128{9, 7}));
 }
 
 TEST_F(CardIntakeTest, OneThatBringsNothingNewDisturbsNobody) {
@@ -135,6 +135,63 @@ TEST_F(CardIntakeTest, OneThatIsDownBeginsAnewOnlyWhereThatIsWanted) {
   const auto anew = *intake_.take_anew(make_card(7, 4));
   EXPECT_NE(anew, peer);
   EXPECT_EQ(anew->state.load(), PeerState::kKnown);
+  EXPECT_EQ(known_revision(*anew), 4u);
+}
+
+std::string bytes_of(const wire::Card& card) { return wire::encode(card).value(); }
+
+TEST_F(CardIntakeTest, APeerThatIsKnownByAFullCardIsNotInUse) {
+  const std::string card = bytes_of(with_regions(make_card(7, 4), 0, 2));
+  const auto peer = *intake_.take(base::as_bytes(card));
+  EXPECT_EQ(told_of_, peer.get());
+  EXPECT_EQ(peer->name, "p7");
+  EXPECT_EQ(known_revision(*peer), 4u);
+  EXPECT_EQ(*intake_.take(base::as_bytes(card)), peer);
+  EXPECT_EQ(*intake_.take_anew(base::as_bytes(card)), peer);
+  EXPECT_EQ(told_, 1) << "the same card brings nothing new";
+  EXPECT_EQ(peer->used(), nullptr);
+}
+
+TEST_F(CardIntakeTest, AnotherCardIsMetWithWhatTheFirstTold) {
+  const auto peer = *intake_.take(base::as_bytes(bytes_of(with_regions(make_card(7, 4), 0, 2))));
+  const auto take = [&](const wire::Card& card) { return *intake_.take(base::as_bytes(bytes_of(card))); };
+  EXPECT_EQ(take(with_regions(make_card(7, 5, wire::CardKind::kDelta), 2, 1)), peer);
+  ASSERT_NE(peer->used(), nullptr);
+  EXPECT_EQ(known_revision(*peer), 5u);
+  EXPECT_EQ(told_, 2);
+  const auto count = [&] {
+    const base::MutexLock lock(peer->use().mutex);
+    return peer->use().card->count();
+  };
+  EXPECT_EQ(count(), 3u);
+  EXPECT_EQ(take(with_regions(make_card(7, 4), 0, 2)), peer);
+  EXPECT_EQ(count(), 3u) << "an older one changes nothing";
+  EXPECT_EQ(take(with_regions(make_card(7, 6), 0, 1)), peer);
+  EXPECT_EQ(count(), 1u);
+}
+
+TEST_F(CardIntakeTest, ACardInBytesHasTheSameBounds) {
+  CardIntake bounded(lane_, peers_, *this, {.agent = "self", .regions = 3});
+  const auto take = [&](std::uint64_t number, std::uint32_t regions) {
+    return bounded.take(base::as_bytes(bytes_of(with_regions(make_card(number, 4), 0, regions)))).error();
+  };
+  EXPECT_TRUE(take(7, 3).ok());
+  const Status full = take(8, 4);
+  EXPECT_EQ(full.code(), Code::kBusy);
+  EXPECT_NE(full.message().find("limits.peer_regions = 3"), std::string_view::npos) << full.to_string();
+  EXPECT_TRUE(take(8, 3).ok());
+  EXPECT_EQ(take(9, 1).code(), Code::kBusy) << "it knows as many peers as it may";
+  wire::Card own = make_card(7, 4);
+  own.incarnation = {1, 1};
+  EXPECT_EQ(*bounded.take(base::as_bytes(bytes_of(own))), peers_.self());
+}
+
+TEST_F(CardIntakeTest, OneThatIsDownBeginsAnewByBytesToo) {
+  const std::string card = bytes_of(make_card(7, 4));
+  const auto peer = *intake_.take(base::as_bytes(card));
+  peer->state = PeerState::kDown;
+  const auto anew = *intake_.take_anew(base::as_bytes(card));
+  EXPECT_NE(anew, peer);
   EXPECT_EQ(known_revision(*anew), 4u);
 }
 

@@ -20,8 +20,8 @@ bool EngineHost::speaks_for(PeerCore& peer, const backend::Identity& who) {
   constexpr std::array<std::byte, 32> kNone = {};
   std::array<std::byte, 32> in_card;
   {
-    const base::MutexLock lock(peer.mutex);
-    in_card = peer.ticket.public_key;
+    const base::MutexLock lock(peer.use().mutex);
+    in_card = peer.use().ticket.public_key;
   }
   if (in_card == kNone || who.public_key == kNone || in_card == who.public_key) return true;
   core_.peer_guard->refused(backend::Quota::kName, who.name, "its incarnation has another key in the card that is here",

@@ -56,8 +56,8 @@ Status check_terms(const Core& core, const PeerCore& owner, const wire::Grant& g
 
 std::shared_ptr<const RemoteRegion> granted_region(Core& core, const std::shared_ptr<PeerCore>& owner,
                                                    wire::Grant&& grant) {
-  const base::MutexLock lock(owner->mutex);
-  PeerCore::Given& known = owner->given(grant.index);
+  const base::MutexLock lock(owner->use().mutex);
+  PeerUse::Given& known = owner->use().given(grant.index);
   const auto same = known.handle.lock();
   const bool is_same = same != nullptr && same->generation == grant.generation && same->key == grant.key;
   if (is_same && same->grant.has_value()) return same;

@@ -23,8 +23,8 @@ class GrantService::Use final : public OneUse {
     OneUse::begin();
     const auto owner = owner_.lock();
     if (owner == nullptr) return;
-    const base::MutexLock lock(owner->mutex);
-    owner->given(grant_.index).used = grant_.generation;
+    const base::MutexLock lock(owner->use().mutex);
+    owner->use().given(grant_.index).used = grant_.generation;
   }
   void end() override {
     service_.ended_.emplace_back(owner_, grant_);

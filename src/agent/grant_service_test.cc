@@ -19,7 +19,7 @@ namespace {
 class GrantServiceTest : public testing::Test, protected TestRegions, public RegionCloser::Users, public Carrier {
  protected:
   GrantServiceTest() : TestRegions(10) {}
-  ~GrantServiceTest() override { peer_->session.reset(); }
+  ~GrantServiceTest() override { peer_->use().session.reset(); }
 
   // As the engine.
   Sent carry(Session&, std::uint32_t channel, std::span<const std::byte> bytes, std::span<const std::byte>) override {
@@ -29,7 +29,7 @@ class GrantServiceTest : public testing::Test, protected TestRegions, public Reg
   }
   void release_message(Session&, std::uint32_t, std::size_t bytes) override { released_ += bytes; }
   void serve(Session&, Instant) override { ++served_; }
-  Session* session_with(const Peer&, Status*) override { return is_gone_ ? nullptr : peer_->session.get(); }
+  Session* session_with(const Peer&, Status*) override { return is_gone_ ? nullptr : peer_->session(); }
   bool can_fetch(Session&) const override { return false; }
   bool fetch(Session&, std::uint64_t, std::span<std::byte>) override { return false; }
   Instant now() const override { return {}; }
@@ -59,10 +59,10 @@ class GrantServiceTest : public testing::Test, protected TestRegions, public Reg
   }
   Status hear(const wire::GrantUsed& what) {
     wire::GrantUsedBuffer buffer;
-    return service_.on_message(*peer_->session, wire::kGrantChannel, wire::encode(what, buffer), {});
+    return service_.on_message(*peer_->session(), wire::kGrantChannel, wire::encode(what, buffer), {});
   }
   bool is_open(const LocalRegion& grant) const { return table_.is_open(grant.entry->index, grant.entry->generation); }
-  bool pump() { return service_.pump(*peer_->session, &work_); }
+  bool pump() { return service_.pump(*peer_->session(), &work_); }
   std::size_t turn() {
     const InLaneGuard guard(lane_);
     return ends_.turn({});
@@ -78,7 +78,7 @@ class GrantServiceTest : public testing::Test, protected TestRegions, public Reg
   std::array<Service*, 1> services_{&service_};
   std::shared_ptr<PeerCore> peer_ = [this] {
     auto peer = std::make_shared<PeerCore>(std::weak_ptr<Core>(), "peer", base::Id128{3, 4});
-    peer->session = std::make_unique<Session>(peer, proto::NotifyLimits{}, inbox_, services_);
+    peer->use().session = std::make_unique<Session>(peer, proto::NotifyLimits{}, inbox_, services_);
     return peer;
   }();
   Sent answer_ = Sent::kYes;
@@ -103,7 +103,7 @@ TEST_F(GrantServiceTest, AHolderTellsItsOwnerOfTheEndOnce) {
   EXPECT_EQ(served_, 1);
   answer_ = Sent::kNoRoom;
   EXPECT_FALSE(pump());
-  EXPECT_EQ(service_.left(*peer_->session), 1u);
+  EXPECT_EQ(service_.left(*peer_->session()), 1u);
   answer_ = Sent::kNoCredit;
   EXPECT_TRUE(pump());
   answer_ = Sent::kYes;
@@ -111,7 +111,7 @@ TEST_F(GrantServiceTest, AHolderTellsItsOwnerOfTheEndOnce) {
   EXPECT_TRUE(pump());
   ASSERT_EQ(said_.size(), 1u);
   EXPECT_EQ(wire::decode_grant_used(base::as_bytes(said_[0])).value().index, 7u);
-  EXPECT_EQ(service_.left(*peer_->session), 0u);
+  EXPECT_EQ(service_.left(*peer_->session()), 0u);
   EXPECT_EQ(service_.expire({}), 0u);
 }
 
@@ -120,10 +120,10 @@ TEST_F(GrantServiceTest, AnOwnerThatTakesNothingCostsABoundedMemory) {
   const auto use = service_.make_use(peer_, {.index = 7, .generation = 2, .key = {1, 2}});
   for (std::size_t i = 0; i < kGrantEndsMax; ++i) use->end();
   service_.expire({});
-  EXPECT_EQ(service_.left(*peer_->session), kGrantEndsMax);
+  EXPECT_EQ(service_.left(*peer_->session()), kGrantEndsMax);
   use->end();
   EXPECT_EQ(service_.expire({}), 1u);
-  EXPECT_EQ(service_.left(*peer_->session), kGrantEndsMax);
+  EXPECT_EQ(service_.left(*peer_->session()), kGrantEndsMax);
   answer_ = Sent::kYes;
   EXPECT_TRUE(pump());
   EXPECT_EQ(said_.size(), kGrantEndsMax);
@@ -138,8 +138,8 @@ TEST_F(GrantServiceTest, NobodyIsToldOnceTheOwnerIsGone) {
   is_gone_ = false;
   use->end();
   service_.expire({});
-  service_.end(*peer_->session, Status(Code::kDisconnected, "gone"));
-  EXPECT_EQ(service_.left(*peer_->session), 0u);
+  service_.end(*peer_->session(), Status(Code::kDisconnected, "gone"));
+  EXPECT_EQ(service_.left(*peer_->session()), 0u);
   EXPECT_TRUE(pump());
   EXPECT_TRUE(said_.empty());
 }
@@ -201,8 +201,8 @@ TEST_F(GrantServiceTest, ABackendThatLetsGoSlowlyIsWaitedForByAJob) {
 TEST_F(GrantServiceTest, AGrantThatWasUsedIsNotUsedByAnotherHandle) {
   const wire::GrantUsed what{.index = 7, .generation = 2, .key = {1, 2}};
   const auto was_used = [&] {
-    const base::MutexLock lock(peer_->mutex);
-    return peer_->given(7).used == what.generation;
+    const base::MutexLock lock(peer_->use().mutex);
+    return peer_->use().given(7).used == what.generation;
   };
   const auto first = service_.make_use(peer_, what, was_used());
   EXPECT_FALSE(first->has_begun());
@@ -224,7 +224,7 @@ TEST_F(GrantServiceTest, APeerEndsNoGrantThatIsNotItsToEnd) {
   EXPECT_TRUE(hear(wrong).ok());
   EXPECT_TRUE(is_open(*lasting) && is_open(*once) && is_open(*anothers));
   EXPECT_FALSE(ends_.has_jobs());
-  EXPECT_EQ(service_.on_message(*peer_->session, wire::kGrantChannel, {}, {}).code(), Code::kCorrupt);
+  EXPECT_EQ(service_.on_message(*peer_->session(), wire::kGrantChannel, {}, {}).code(), Code::kCorrupt);
 }
 
 }  // namespace

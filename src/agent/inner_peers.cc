@@ -11,13 +11,15 @@ namespace hawser::agent::inner {
 
 const base::Id128& incarnation_of(const Peer& peer) { return core_of(peer)->incarnation; }
 
-std::uint64_t born_of(const Peer& peer) { return core_of(peer)->born.load(); }
+std::uint64_t born_of(const Peer& peer) { return core_of(peer)->born(); }
 
 bool outranks(const Peer& one, const Peer& other) { return core_of(one)->outranks(*core_of(other)); }
 
 Status down_status(const Peer& peer) { return agent::down_status(*core_of(peer)); }
 
-std::uint64_t regions_gone(const Peer& peer) { return core_of(peer)->regions_gone.load(std::memory_order_acquire); }
+std::uint64_t regions_gone(const Peer& peer) {
+  return core_of(peer)->use().regions_gone.load(std::memory_order_acquire);
+}
 
 std::shared_ptr<const RemoteRegion> find_remote(const Peer& peer, const RegionId& id) {
   return agent::find_remote(core_of(peer), id);
@@ -32,10 +34,7 @@ Result<Peer> meet(const Agent& agent, const wire::Card& card) {
   return Peer(std::move(peer));
 }
 
-bool has_card(const Peer& peer) {
-  const base::MutexLock lock(core_of(peer)->mutex);
-  return core_of(peer)->card != nullptr;
-}
+bool has_card(const Peer& peer) { return core_of(peer)->has_card(); }
 
 Result<Peer> take_anew(const Agent& agent, wire::Card card) {
   HAWSER_TRY_ASSIGN(std::shared_ptr<PeerCore> peer, core_of(agent)->card_intake.take_anew(std::move(card)));

@@ -27,16 +27,16 @@ std::string leftovers_of(const Session& session) {
 }
 
 SessionBooks books_of(PeerCore& peer, const SessionBooks* channels_of) {
-  const Session& session = *peer.session;
+  const Session& session = *peer.session();
   SessionBooks books{.number = session.number,
                      .peer_number = session.peer_number,
                      .has_control = session.control_serial != 0,
                      .goes_best = std::ranges::any_of(
                          session.paths, [](const PathEntry& path) { return path.backend == 0 && path.agreed; }),
                      .leftovers = leftovers_of(session),
-                     .notify_out = peer.notify_out.state(),
+                     .notify_out = peer.use().notify_out.state(),
                      .notify_in = session.notify_in,
-                     .untold = peer.released.sum().messages,
+                     .untold = peer.use().released.sum().messages,
                      .channels_in = {},
                      .channels_out = {},
                      .acknowledged = acknowledged_of(session)};
@@ -45,7 +45,7 @@ SessionBooks books_of(PeerCore& peer, const SessionBooks* channels_of) {
   }
   if (channels_of == nullptr) return books;
   for (const auto& [channel, in] : channels_of->channels_in) {
-    if (const auto out = peer.channels.state(channel)) books.channels_out.emplace(channel, *out);
+    if (const auto out = peer.use().channels.state(channel)) books.channels_out.emplace(channel, *out);
   }
   return books;
 }
@@ -106,11 +106,11 @@ bool is_same(const Peer& one, const Peer& other) { return core_of(one) == core_o
 
 KnownCard card_known(const Peer& peer) {
   PeerCore& core = *core_of(peer);
-  const base::MutexLock lock(core.mutex);
+  const base::MutexLock lock(core.use().mutex);
   KnownCard known;
-  if (!core.card) return known;
-  if (core.card->complete()) known.revision = core.card->revision();
-  core.card->for_each([&](const wire::CardRegion& region) {
+  if (!core.use().card) return known;
+  if (core.use().card->complete()) known.revision = core.use().card->revision();
+  core.use().card->for_each([&](const wire::CardRegion& region) {
     known.regions[region.index] = {region.generation, region.key};
   });
   return known;
@@ -118,7 +118,7 @@ KnownCard card_known(const Peer& peer) {
 
 std::optional<SessionBooks> books_with(const Agent& agent, const Incarnation& other, const SessionBooks* channels_of) {
   for (const auto& peer : core_of(agent)->peers()) {
-    if (peer->session && Peer(peer).incarnation() == other) return books_of(*peer, channels_of);
+    if (peer->session() && Peer(peer).incarnation() == other) return books_of(*peer, channels_of);
   }
   return std::nullopt;
 }

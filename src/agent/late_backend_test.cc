@@ -75,9 +75,9 @@ class LateBackend : public testing::Test {
   /// What the card that is known of `there` says of its region for the backend.
   std::string extra(std::string_view backend) {
     PeerCore& peer = *core_of(peer_);
-    const base::MutexLock lock(peer.mutex);
-    const wire::CardRegion* region = peer.card->find_name("kv");
-    return region == nullptr ? "no region" : std::string(peer.card->extra(*region, backend));
+    const base::MutexLock lock(peer.use().mutex);
+    const wire::CardRegion* region = peer.use().card->find_name("kv");
+    return region == nullptr ? "no region" : std::string(peer.use().card->extra(*region, backend));
   }
 
   std::vector<std::byte> memory_ = std::vector<std::byte>(4096);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <tuple>
 
 #include "agent/core.h"
 #include "agent/engine/unacknowledged.h"
@@ -17,32 +16,18 @@
 
 namespace hawser::agent {
 
-PeerCore::PeerCore(std::weak_ptr<Core> owner, std::string its_name, base::Id128 its_incarnation)
-    : core(std::move(owner)), name(std::move(its_name)), incarnation(its_incarnation) {}
-
-PeerCore::~PeerCore() = default;
-
-bool PeerCore::outranks(const PeerCore& other) const {
-  const auto rank = [](const PeerCore& one) {
-    const PeerState its = one.state.load(std::memory_order_acquire);
-    return std::tuple(its != PeerState::kDown, its == PeerState::kUp, one.born.load(std::memory_order_relaxed),
-                      one.incarnation);
-  };
-  return rank(*this) > rank(other);
-}
-
 namespace {
 
 using RegionResult = Result<std::shared_ptr<const RemoteRegion>>;
 
 std::shared_ptr<const RemoteRegion> make_remote(const std::shared_ptr<PeerCore>& peer, const wire::CardRegion& region)
-    HAWSER_REQUIRES(peer->mutex) {
-  std::weak_ptr<const RemoteRegion>& known = peer->handle_of(region.index);
+    HAWSER_REQUIRES(peer->use().mutex) {
+  std::weak_ptr<const RemoteRegion>& known = peer->use().handle_of(region.index);
   if (auto same = known.lock(); same && same->generation == region.generation && same->key == region.key) return same;
   auto made = remote_region(peer, region, std::string(region.name));
-  for (const wire::CardBackend& backend : peer->card->backends()) {
+  for (const wire::CardBackend& backend : peer->use().card->backends()) {
     if (region.extra_count == 0) break;
-    const std::string_view extra = peer->card->extra(region, backend.name);
+    const std::string_view extra = peer->use().card->extra(region, backend.name);
     if (!extra.empty()) made->extras.emplace_back(backend.name, extra);
   }
   known = made;
@@ -51,8 +36,8 @@ std::shared_ptr<const RemoteRegion> make_remote(const std::shared_ptr<PeerCore>&
 
 /// The agent's own regions as a peer would see them.
 std::shared_ptr<const RemoteRegion> make_own(const std::shared_ptr<PeerCore>& self, const backend::RegionEntry& entry) {
-  const base::MutexLock lock(self->mutex);
-  std::weak_ptr<const RemoteRegion>& known = self->handle_of(entry.index);
+  const base::MutexLock lock(self->use().mutex);
+  std::weak_ptr<const RemoteRegion>& known = self->use().handle_of(entry.index);
   if (auto same = known.lock(); same && same->generation == entry.generation) return same;
   auto made = remote_region(self, entry, entry.name);
   known = made;
@@ -90,8 +75,8 @@ RegionResult own_region(const std::shared_ptr<PeerCore>& self, const Match& matc
   return missing;
 }
 
-const wire::CardRegion* known_region(const PeerCore& peer, const RegionId& id) HAWSER_REQUIRES(peer.mutex) {
-  const wire::CardRegion* const region = peer.card ? peer.card->find(id.index) : nullptr;
+const wire::CardRegion* known_region(const PeerCore& peer, const RegionId& id) HAWSER_REQUIRES(peer.use().mutex) {
+  const wire::CardRegion* const region = peer.use().card ? peer.use().card->find(id.index) : nullptr;
   const bool is_it = region != nullptr && region->generation == id.generation && region->key == id.key;
   return is_it ? region : nullptr;
 }
@@ -106,8 +91,8 @@ RegionResult find_region(const Peer& peer, std::string_view name) {
         Status(Code::kNotFound, "this agent has no region '" + std::string(name) + "'"));
   }
   {
-    const base::MutexLock lock(core->mutex);
-    const wire::CardRegion* region = core->card && !name.empty() ? core->card->find_name(name) : nullptr;
+    const base::MutexLock lock(core->use().mutex);
+    const wire::CardRegion* region = core->use().card && !name.empty() ? core->use().card->find_name(name) : nullptr;
     if (region != nullptr) return make_remote(core, *region);
   }
   return no_such_region(peer, "'" + std::string(name) + "'");
@@ -123,8 +108,8 @@ RegionResult find_region(const Peer& peer, std::uint32_t index) {
         Status(Code::kNotFound, "this agent has no region #" + std::to_string(index)));
   }
   {
-    const base::MutexLock lock(core->mutex);
-    const wire::CardRegion* region = core->card ? core->card->find(index) : nullptr;
+    const base::MutexLock lock(core->use().mutex);
+    const wire::CardRegion* region = core->use().card ? core->use().card->find(index) : nullptr;
     if (region != nullptr) return make_remote(core, *region);
   }
   return no_such_region(peer, "#" + std::to_string(index));
@@ -151,16 +136,16 @@ void turn_if_needed(Core& core, const PeerCore& to) HAWSER_REQUIRES(in_lane) {
 constexpr Duration kSendAgain = std::chrono::milliseconds(2);
 
 Status unreached_status(PeerCore& peer) {
-  const base::MutexLock lock(peer.mutex);
-  return peer.unreached_why;
+  const base::MutexLock lock(peer.use().mutex);
+  return peer.use().unreached_why;
 }
 
 /// Whether a thread that does not get the lane's lock may leave what it sends. There must be a driver, which turns the
 /// lane soon: who holds the lock of a polled agent may be done with it, and nobody would look until the next poll. And
 /// where there is a session, nothing but room can be missing.
 bool may_leave(const Core& core, const PeerCore& peer) {
-  return core.lane.driven() && peer.is_greeted.load(std::memory_order_acquire) &&
-         !peer.is_unreached.load(std::memory_order_acquire) &&
+  return core.lane.driven() && peer.use().is_greeted.load(std::memory_order_acquire) &&
+         !peer.use().is_unreached.load(std::memory_order_acquire) &&
          peer.state.load(std::memory_order_acquire) == PeerState::kUp;
 }
 
@@ -181,7 +166,7 @@ LeftMessage leave_message(Core& core, const std::shared_ptr<PeerCore>& peer, std
     left.priority = its.priority;
     return core.lane.leave_quietly(std::move(left));
   };
-  const ChannelCredits::Taken taken = peer->channels.try_leave(channel, bytes.size(), &ticket, leave);
+  const ChannelCredits::Taken taken = peer->use().channels.try_leave(channel, bytes.size(), &ticket, leave);
   if (taken == ChannelCredits::Taken::kNotLeft) return std::nullopt;
   if (taken != ChannelCredits::Taken::kYes) return MessageDesk::no_room(*peer, channel);
   core.lane.tell_of_left();
@@ -190,10 +175,10 @@ LeftMessage leave_message(Core& core, const std::shared_ptr<PeerCore>& peer, std
 
 Left leave_notification(Core& core, const std::shared_ptr<PeerCore>& peer, std::string_view text) {
   if (!may_leave(core, *peer)) return std::nullopt;
-  if (!peer->notify_out.try_take(text.size())) return MessageDesk::no_room_to_notify(*peer);
+  if (!peer->use().notify_out.try_take(text.size())) return MessageDesk::no_room_to_notify(*peer);
   LeftOver left{.peer = peer, .bytes = std::string(text), .kind = LeftOver::Kind::kNotification};
   if (core.lane.leave(std::move(left))) return Status();
-  peer->notify_out.give_back(text.size());
+  peer->use().notify_out.give_back(text.size());
   return std::nullopt;
 }
 
@@ -243,8 +228,8 @@ bool look_at_session(const std::shared_ptr<PeerCore>& peer, const Look& look) {
   const auto core = peer && not_forked(*peer).ok() ? peer->core.lock() : nullptr;
   if (!core) return false;
   core->lane.lock();
-  const bool goes_on = peer->session != nullptr && peer->state.load(std::memory_order_acquire) != PeerState::kDown;
-  if (goes_on) look(*peer->session);
+  const bool goes_on = peer->session() != nullptr && peer->state.load(std::memory_order_acquire) != PeerState::kDown;
+  if (goes_on) look(*peer->session());
   core->lane.unlock();
   return goes_on;
 }
@@ -252,19 +237,19 @@ bool look_at_session(const std::shared_ptr<PeerCore>& peer, const Look& look) {
 /// What its last session left, once that is over.
 std::vector<Acknowledged> acknowledged_when_down(const std::shared_ptr<PeerCore>& peer) {
   if (!peer || !not_forked(*peer).ok()) return {};
-  const base::MutexLock lock(peer->mutex);
-  return peer->acknowledged == nullptr ? std::vector<Acknowledged>() : *peer->acknowledged;
+  const base::MutexLock lock(peer->use().mutex);
+  return peer->use().acknowledged == nullptr ? std::vector<Acknowledged>() : *peer->use().acknowledged;
 }
 
 /// Until a path is up and the peer has said what it lets us send.
 Status await_greeting(Core& core, const std::shared_ptr<PeerCore>& peer, Instant deadline) {
-  const std::uint32_t unreached = peer->unreached.load(std::memory_order_acquire);
+  const std::uint32_t unreached = peer->use().unreached.load(std::memory_order_acquire);
   const auto is_down = [&] { return peer->state.load(std::memory_order_acquire) == PeerState::kDown; };
   const auto is_up = [&] {
     return peer->state.load(std::memory_order_acquire) == PeerState::kUp &&
-           (peer->is_self || peer->is_greeted.load(std::memory_order_acquire));
+           (peer->is_self || peer->use().is_greeted.load(std::memory_order_acquire));
   };
-  const auto is_unreached = [&] { return peer->unreached.load(std::memory_order_acquire) != unreached; };
+  const auto is_unreached = [&] { return peer->use().unreached.load(std::memory_order_acquire) != unreached; };
   core.lane.lock();
   core.engine.connector().want(core.engine.sessions().of(peer), core.now());
   core.lane.unlock();
@@ -281,7 +266,7 @@ Status await_greeting(Core& core, const std::shared_ptr<PeerCore>& peer, Instant
 
 std::shared_ptr<const RemoteRegion> find_remote(const std::shared_ptr<PeerCore>& peer, const RegionId& id) {
   if (!not_forked(*peer).ok()) return nullptr;
-  const base::MutexLock lock(peer->mutex);
+  const base::MutexLock lock(peer->use().mutex);
   const wire::CardRegion* const region = known_region(*peer, id);
   return region != nullptr ? make_remote(peer, *region) : nullptr;
 }
@@ -290,7 +275,7 @@ std::vector<bool> are_known(PeerCore& peer, std::span<const RegionId> ids) {
   constexpr std::size_t kAtOnce = 1024;  // The lane may want the lock.
   std::vector<bool> known(ids.size());
   for (std::size_t first = 0; first < ids.size(); first += kAtOnce) {
-    const base::MutexLock lock(peer.mutex);
+    const base::MutexLock lock(peer.use().mutex);
     for (std::size_t i = first; i < std::min(ids.size(), first + kAtOnce); ++i) {
       known[i] = known_region(peer, ids[i]) != nullptr;
     }
@@ -353,9 +338,9 @@ std::vector<std::string> Peer::region_names() const {
     }
     return names;
   }
-  const base::MutexLock lock(core_->mutex);
-  if (!core_->card) return names;
-  core_->card->for_each([&](const wire::CardRegion& region) { add(region.name, region.index); });
+  const base::MutexLock lock(core_->use().mutex);
+  if (!core_->use().card) return names;
+  core_->use().card->for_each([&](const wire::CardRegion& region) { add(region.name, region.index); });
   return names;
 }
 
@@ -456,22 +441,22 @@ Result<std::uint64_t> Peer::send(std::uint32_t channel, std::span<const std::byt
                                       std::to_string(bytes.size()) + " bytes at most kMessageMax, 65536");
   }
   const Instant deadline = timeout > Duration::zero() ? core->now() + timeout : Instant::min();
-  const bool is_greeted = is_self() || core_->is_greeted.load(std::memory_order_acquire);
+  const bool is_greeted = is_self() || core_->use().is_greeted.load(std::memory_order_acquire);
   if (timeout > Duration::zero() && !is_greeted) {
     HAWSER_TRY(agent::await_greeting(*core, core_, deadline));
   }
   for (;;) {
     if (state() == PeerState::kDown) return agent::down_status(*core_);
-    const std::uint32_t seen = core_->news.load(std::memory_order_acquire);
-    const std::uint32_t unreached = core_->unreached.load(std::memory_order_acquire);
+    const std::uint32_t seen = core_->use().news.load(std::memory_order_acquire);
+    const std::uint32_t unreached = core_->use().unreached.load(std::memory_order_acquire);
     Result<std::uint64_t> sent = agent::send_now(*core, core_, channel, bytes);
     if (sent || sent.error().code() != Code::kBusy || core->now() >= deadline) return sent;
     const auto changed = [&] {
-      return core_->news.load(std::memory_order_acquire) != seen || state() == PeerState::kDown ||
-             core_->unreached.load(std::memory_order_acquire) != unreached;
+      return core_->use().news.load(std::memory_order_acquire) != seen || state() == PeerState::kDown ||
+             core_->use().unreached.load(std::memory_order_acquire) != unreached;
     };
     core->lane.wait_until(changed, std::min(deadline, core->now() + agent::kSendAgain));
-    if (core_->unreached.load(std::memory_order_acquire) != unreached) return agent::unreached_status(*core_);
+    if (core_->use().unreached.load(std::memory_order_acquire) != unreached) return agent::unreached_status(*core_);
   }
 }
 
@@ -496,7 +481,7 @@ std::vector<Acknowledged> Peer::acknowledged() const {
 bool Peer::opened(std::uint32_t channel) const {
   const auto core = core_ ? core_->core.lock() : nullptr;
   if (!core || !core->usable("Peer::opened").ok()) return false;
-  return core_->channels.is_open(channel);
+  return core_->use().channels.is_open(channel);
 }
 
 HAWSER_NAMESPACE_END

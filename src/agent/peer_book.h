@@ -5,11 +5,14 @@
 // Thread rule: thread-safe. Lifetime: a peer that was forgotten lives on as long as somebody refers to it.
 // Bound: `limit` peers, the agent itself among them.
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
+#include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include <hawser/status.h>
@@ -32,6 +35,12 @@ class PeerBook {
 
   /// The peer of that incarnation, made if it was unknown. kBusy at the limit.
   Result<std::shared_ptr<PeerCore>> meet(const backend::Identity& who);
+  struct Met {
+    std::shared_ptr<PeerCore> peer;
+    bool is_new = false;  ///< It was made, and has that card.
+  };
+  /// The same, by a card that names it.
+  Result<Met> meet(const CardRef& card);
   /// Null: unknown.
   std::shared_ptr<PeerCore> known(const base::Id128& incarnation) const;
   /// True where the card of that incarnation is here, and has that key.
@@ -50,7 +59,24 @@ class PeerBook {
   std::optional<Status> judge(const base::Id128& incarnation, std::uint64_t version);
 
  private:
-  using Peers = std::unordered_map<base::Id128, std::shared_ptr<PeerCore>>;
+  // A set, because a peer has its incarnation: a place takes 32 bytes of heap, and its share of the buckets. `noexcept`
+  // keeps it from having the hash, too.
+  struct ByIncarnation {
+    using is_transparent = void;
+    static const base::Id128& of(const base::Id128& id) noexcept { return id; }
+    static const base::Id128& of(const std::shared_ptr<PeerCore>& peer) noexcept { return peer->incarnation; }
+  };
+  struct Hash : ByIncarnation {
+    std::size_t operator()(const auto& one) const noexcept { return std::hash<base::Id128>()(of(one)); }
+  };
+  struct Equal : ByIncarnation {
+    bool operator()(const auto& one, const auto& other) const noexcept { return of(one) == of(other); }
+  };
+  using Peers = std::unordered_set<std::shared_ptr<PeerCore>, Hash, Equal>;
+
+  /// `make` makes it where it is unknown.
+  template <typename Make>
+  Result<Met> meet(const base::Id128& incarnation, std::string_view name, std::uint64_t born, const Make& make);
 
   const std::string agent_;
   const std::uint32_t limit_;

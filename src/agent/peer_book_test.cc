@@ -26,7 +26,7 @@ TEST_F(PeerBookTest, MeetingTwiceGivesOnePeerWithTheLaterBirth) {
   backend::Identity later = who("a", 7);
   later.born = 9;
   EXPECT_EQ(*book_.meet(later), first);
-  EXPECT_EQ(first->born.load(), 9u);
+  EXPECT_EQ(first->born(), 9u);
   EXPECT_EQ(book_.all().size(), 1u);
   EXPECT_EQ(book_.known({0, 7}), first);
   EXPECT_EQ(book_.known({0, 8}), nullptr);

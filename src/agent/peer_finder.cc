@@ -96,13 +96,13 @@ PeerFinder::Found PeerFinder::find_once(std::string_view name, Instant deadline)
 void PeerFinder::check_card(const std::shared_ptr<PeerCore>& peer, Instant deadline) {
   const Instant until = std::min(deadline, its_.clock.now() + kCheckPatience);
   if (until <= its_.clock.now()) return;
-  const std::uint8_t before = peer->card_checks.load(std::memory_order_acquire);
+  const std::uint8_t before = peer->use().card_checks.load(std::memory_order_acquire);
   its_.lane.lock();
   its_.host.check_card(peer);
   its_.lane.unlock();
   its_.lane.wake();
   const auto is_over = [&] {
-    return peer->card_checks.load(std::memory_order_acquire) != before ||
+    return peer->use().card_checks.load(std::memory_order_acquire) != before ||
            peer->state.load(std::memory_order_acquire) != PeerState::kUp;
   };
   its_.lane.wait_until(is_over, until);

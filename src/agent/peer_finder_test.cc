@@ -154,7 +154,7 @@ TEST_F(PeerFinderTest, WhatIsKnownOfAPeerInSessionIsCheckedOnce) {
   lane_.meanwhile = [&] {
     if (lane_.waits != 3) return;
     know(make_card(7, 3));
-    peer->card_checks.fetch_add(1);
+    peer->use().card_checks.fetch_add(1);
   };
   EXPECT_EQ(finder_.await_regions(peer, kv_, lane_.clock.now() + milliseconds(100)).code(), Code::kNotFound);
   EXPECT_EQ(checked_, 1);

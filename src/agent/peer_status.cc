@@ -34,8 +34,8 @@ Status gone_status(const PeerCore& peer, const Status& cause) {
 }
 
 Status down_status(PeerCore& peer) {
-  const base::MutexLock lock(peer.mutex);
-  return gone_status(peer, peer.down_cause).with_buffer(BufferState::kUntouched);
+  const base::MutexLock lock(peer.use().mutex);
+  return gone_status(peer, peer.use().down_cause).with_buffer(BufferState::kUntouched);
 }
 
 }  // namespace hawser::agent

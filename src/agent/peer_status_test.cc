@@ -37,8 +37,8 @@ TEST(PeerStatus, OneThatCannotBeTalkedToKeepsTheAdviceOfTheCause) {
 TEST(PeerStatus, DownTellsTheKeptCauseAndThatNothingWasTouched) {
   PeerCore peer({}, "p", {1, 2});
   {
-    const base::MutexLock lock(peer.mutex);
-    peer.down_cause = Status(Code::kDisconnected, "it said farewell");
+    const base::MutexLock lock(peer.use().mutex);
+    peer.use().down_cause = Status(Code::kDisconnected, "it said farewell");
   }
   const Status down = down_status(peer);
   EXPECT_EQ(down.buffer(), BufferState::kUntouched);

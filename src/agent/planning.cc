@@ -95,8 +95,8 @@ plan::ChunkLimits find_chunk_limits(Core& core, PeerCore& peer) {
   return limits;
 }
 
-std::uint64_t changes_of(const PeerCore& peer) HAWSER_REQUIRES(peer.mutex) {
-  return peer.card ? peer.card->changes() : 0;
+std::uint64_t changes_of(const PeerCore& peer) HAWSER_REQUIRES(peer.use().mutex) {
+  return peer.use().card ? peer.use().card->changes() : 0;
 }
 
 /// The same, found out once: asking each backend about the peer's address costs more than a small plan.
@@ -105,14 +105,14 @@ plan::ChunkLimits chunk_limits(Core& core, PeerCore& peer) {
       core.backend_opener.opened();  // Looked at first: one that opens meanwhile is asked next time.
   std::uint64_t changes = 0;
   {
-    const base::MutexLock lock(peer.mutex);
-    if (peer.chunk_limits && peer.chunk_limits->opened == opened) return peer.chunk_limits->limits;
+    const base::MutexLock lock(peer.use().mutex);
+    if (peer.use().chunk_limits && peer.use().chunk_limits->opened == opened) return peer.use().chunk_limits->limits;
     changes = changes_of(peer);
   }
   const plan::ChunkLimits limits = find_chunk_limits(core, peer);
-  const base::MutexLock lock(peer.mutex);
+  const base::MutexLock lock(peer.use().mutex);
   if (changes_of(peer) == changes)
-    peer.chunk_limits = std::make_unique<KnownChunkLimits>(KnownChunkLimits{.limits = limits, .opened = opened});
+    peer.use().chunk_limits = std::make_unique<KnownChunkLimits>(KnownChunkLimits{.limits = limits, .opened = opened});
   return limits;
 }
 
@@ -345,9 +345,9 @@ std::vector<inner::Way> ways_of(Core& core, PeerCore& peer) {
   (void)core.engine.reach().candidates(peer, &why);
   for (std::size_t i = 0; i < why.size(); ++i) {
     ways.push_back({.backend = core.engine.ports()[i].name, .why = why[i]});
-    if (peer.session == nullptr || !why[i].ok()) continue;
-    const auto failed = peer.session->failed.find(i);
-    if (failed != peer.session->failed.end()) ways.back().why = failed->second;
+    if (peer.session() == nullptr || !why[i].ok()) continue;
+    const auto failed = peer.session()->failed.find(i);
+    if (failed != peer.session()->failed.end()) ways.back().why = failed->second;
   }
   return ways;
 }

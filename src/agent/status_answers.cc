@@ -84,7 +84,7 @@ class SessionList {
     for (const std::size_t end = std::min(at_ + most, ids_.size()); at_ < end; ++at_) {
       std::shared_ptr<PeerCore> peer = core.peer_book.known(ids_[at_]);
       if (peer == nullptr) continue;
-      if (peer->session != nullptr) look(*peer->session);
+      if (peer->session() != nullptr) look(*peer->session());
       held->push_back(std::move(peer));
     }
   }

@@ -177,7 +177,7 @@ bool is_plain(const SubmitOptions& options) {
 bool done_at_once(Core& core, PlanCore& plan, const std::optional<std::string_view>& notify) {
   if (plan.chunk_count() != 1 || plan.is_single_use || !worth_doing_here(core, plan)) return false;
   if (notify && plan.peer->is_self) return false;  // Its own next turn has to be asked for.
-  if (!plan.peer->moves_at_once.load(std::memory_order_relaxed)) return false;
+  if (!plan.peer->use().moves_at_once.load(std::memory_order_relaxed)) return false;
   if (plan.peer->state.load(std::memory_order_acquire) == PeerState::kDown) return false;
   if (!core.lane.try_lock()) return false;
   core.lane.let_older_go_first();

@@ -34,7 +34,7 @@ class WatchCarrier final : public agent::Carrier {
   }
   void release_message(agent::Session&, std::uint32_t, std::size_t) override {}
   void serve(agent::Session&, Instant) override {}
-  agent::Session* session_with(const Peer& peer, Status*) override { return core_of(peer)->session.get(); }
+  agent::Session* session_with(const Peer& peer, Status*) override { return core_of(peer)->session(); }
   bool can_fetch(agent::Session&) const override { return false; }
   bool fetch(agent::Session&, std::uint64_t, std::span<std::byte>) override { return false; }
   Instant now() const override { return kWatchNow; }
@@ -50,18 +50,18 @@ class FormationWatchTest : public testing::Test {
   FormationWatchTest() {
     for (const char* name : {"a", "b"}) {
       cores_.push_back(std::make_shared<agent::PeerCore>(std::weak_ptr<agent::Core>(), name, base::Id128{5, 6}));
-      cores_.back()->session =
+      cores_.back()->use().session =
           std::make_unique<agent::Session>(cores_.back(), proto::NotifyLimits{}, inbox_, services_);
     }
   }
   ~FormationWatchTest() override {
-    for (const auto& core : cores_) core->session.reset();
+    for (const auto& core : cores_) core->use().session.reset();
   }
   Peer peer(std::size_t i) const { return Peer(cores_[i]); }
   std::vector<std::string> said() {
     for (const auto& core : cores_) {
       std::size_t work = 0;
-      (void)mailbox_.pump(*core->session, &work);
+      (void)mailbox_.pump(*core->session(), &work);
     }
     return std::exchange(carrier_.said, {});
   }
@@ -71,7 +71,7 @@ class FormationWatchTest : public testing::Test {
         .kind = RuntimeKind::kTopology, .world = carrier_.world, .body = base::as_bytes(topology)};
     const std::string bytes = std::string(base::as_text(wire::encode(message, buffer))) + std::string(topology);
     EXPECT_TRUE(
-        mailbox_.on_message(*cores_[from]->session, wire::kRuntimeChannel, base::as_bytes(bytes), kWatchNow).ok());
+        mailbox_.on_message(*cores_[from]->session(), wire::kRuntimeChannel, base::as_bytes(bytes), kWatchNow).ok());
   }
 
   WatchCarrier carrier_;

@@ -40,7 +40,7 @@ class MailboxTest : public testing::Test {
     const std::string bytes =
         std::string(base::as_text(wire::encode(message, buffer))) + std::string(base::as_text(message.body));
     const std::uint32_t channel = wire::runtime_channel_of(priority);
-    return mailbox_.on_message(*peer_->session, channel, base::as_bytes(bytes), kNow);
+    return mailbox_.on_message(*peer_->session(), channel, base::as_bytes(bytes), kNow);
   }
   /// In the class that its kind has, or in class realtime.
   Status hear(const wire::RuntimeMessage& message) {
@@ -87,7 +87,7 @@ class MailboxTest : public testing::Test {
   }
   void pump() {
     std::size_t work = 0;
-    (void)mailbox_.pump(*peer_->session, &work);
+    (void)mailbox_.pump(*peer_->session(), &work);
   }
   /// What was said last, decoded.
   wire::RuntimeMessage last() { return wire::decode_runtime(base::as_bytes(carrier_.said.back())).value(); }
@@ -98,13 +98,13 @@ class MailboxTest : public testing::Test {
   std::array<agent::Service*, 1> services_{&mailbox_};
   std::shared_ptr<agent::PeerCore> peer_ = [this] {
     auto peer = std::make_shared<agent::PeerCore>(std::weak_ptr<agent::Core>(), "peer", base::Id128{3, 4});
-    peer->session = std::make_unique<agent::Session>(peer, proto::NotifyLimits{}, inbox_, services_);
+    peer->use().session = std::make_unique<agent::Session>(peer, proto::NotifyLimits{}, inbox_, services_);
     return peer;
   }();
   // A session and its peer own each other.
   struct Parting {
     std::shared_ptr<agent::PeerCore>& peer;
-    ~Parting() { peer->session.reset(); }
+    ~Parting() { peer->use().session.reset(); }
   } parting_{peer_};
 };
 
@@ -114,7 +114,7 @@ TEST_F(MailboxTest, ALargeMessageIsAskedForGrantedAndSentInParts) {
   pump();
   ASSERT_EQ(last().kind, RuntimeKind::kAsk);
   EXPECT_EQ(last().envelope.bytes, 100'000U);
-  EXPECT_TRUE(mailbox_.awaits(*peer_->session));
+  EXPECT_TRUE(mailbox_.awaits(*peer_->session()));
   ASSERT_TRUE(hear({.kind = RuntimeKind::kGrant, .id = last().id, .landing = 9}).ok());
   const std::size_t before = carrier_.said.size();
   pump();
@@ -124,7 +124,7 @@ TEST_F(MailboxTest, ALargeMessageIsAskedForGrantedAndSentInParts) {
   EXPECT_EQ(last().offset, wire::kRuntimeBodyMax);
   EXPECT_TRUE(sent->final);
   EXPECT_TRUE(sent->status.ok());
-  EXPECT_FALSE(mailbox_.awaits(*peer_->session));
+  EXPECT_FALSE(mailbox_.awaits(*peer_->session()));
 }
 
 TEST_F(MailboxTest, PartsGoIntoTheBufferInTheirOrder) {
@@ -197,7 +197,7 @@ TEST_F(MailboxTest, AReceiveThatIsStoppedWhileItReadsTellsTheSender) {
   pump();
   ASSERT_EQ(last().kind, RuntimeKind::kFetched);
   EXPECT_TRUE(hear({.kind = RuntimeKind::kTaken, .landing = last().landing}).ok());
-  EXPECT_FALSE(mailbox_.awaits(*peer_->session));
+  EXPECT_FALSE(mailbox_.awaits(*peer_->session()));
 }
 
 TEST_F(MailboxTest, WhatCannotBeReadIsGranted) {
@@ -313,11 +313,11 @@ TEST_F(MailboxTest, ABellRingsForItsWorld) {
 }
 
 TEST_F(MailboxTest, ChecksForAPeerThatReadsNothingAreBounded) {
-  mailbox_.attend(*peer_->session);
+  mailbox_.attend(*peer_->session());
   for (std::size_t i = 0; i < 2 * kChecksMax; ++i) {
     mailbox_.tell_if_room(Peer(peer_), check_word(1, {.number = i, .digest = 6}), kNow);
   }
-  EXPECT_EQ(mailbox_.left(*peer_->session), kChecksMax);
+  EXPECT_EQ(mailbox_.left(*peer_->session()), kChecksMax);
   pump();
   EXPECT_EQ(carrier_.said.size(), kChecksMax);
   EXPECT_EQ(last().number, kChecksMax - 1);
@@ -417,7 +417,7 @@ TEST_F(MailboxTest, AMessageThatNothingStandsBeforeGoesAtOnce) {
   EXPECT_EQ(last().kind, RuntimeKind::kAsk);
   EXPECT_FALSE(asked->final);
   EXPECT_EQ(carrier_.said.size(), 2U);
-  mailbox_.end(*peer_->session, Status(Code::kDisconnected, "over"));
+  mailbox_.end(*peer_->session(), Status(Code::kDisconnected, "over"));
 }
 
 TEST_F(MailboxTest, AMessageWaitsBehindWhatWaitsForATurn) {
@@ -435,7 +435,7 @@ TEST_F(MailboxTest, AMessageWaitsBehindWhatWaitsForATurn) {
   pump();
   carrier_.is_up = false;
   EXPECT_FALSE(send(data)->final) << "no path leads to the peer";
-  mailbox_.end(*peer_->session, Status(Code::kDisconnected, "over"));
+  mailbox_.end(*peer_->session(), Status(Code::kDisconnected, "over"));
 }
 
 TEST_F(MailboxTest, AClassWithoutCreditHoldsBackNoOther) {
@@ -445,14 +445,14 @@ TEST_F(MailboxTest, AClassWithoutCreditHoldsBackNoOther) {
   pump();
   EXPECT_TRUE(critical->final);
   EXPECT_FALSE(realtime->final || bulk->final);
-  EXPECT_FALSE(mailbox_.is_silent(*peer_->session));
+  EXPECT_FALSE(mailbox_.is_silent(*peer_->session()));
   carrier_.full.erase(wire::runtime_channel_of(Priority::kBulk));
   pump();
   EXPECT_TRUE(bulk->final);
   carrier_.full.clear();
   pump();
   EXPECT_TRUE(realtime->final);
-  EXPECT_TRUE(mailbox_.is_silent(*peer_->session));
+  EXPECT_TRUE(mailbox_.is_silent(*peer_->session()));
 }
 
 TEST_F(MailboxTest, EachClassHasAWindowOfItsOwn) {
@@ -587,7 +587,7 @@ TEST_F(MailboxTest, GrantsThatAreWrong) {
   }
   EXPECT_TRUE(hear({.kind = RuntimeKind::kGrant, .id = id, .landing = 1}).ok());
   EXPECT_EQ(hear({.kind = RuntimeKind::kGrant, .id = id, .landing = 2}).code(), Code::kCorrupt);
-  mailbox_.end(*peer_->session, Status(Code::kDisconnected, "gone"));
+  mailbox_.end(*peer_->session(), Status(Code::kDisconnected, "gone"));
   EXPECT_TRUE(sent->final);
   EXPECT_EQ(sent->status.code(), Code::kDisconnected);
 }
@@ -603,7 +603,7 @@ TEST_F(MailboxTest, NoBufferIsMadeOfASendersWordAlone) {
 }
 
 TEST_F(MailboxTest, WhatIsNoMessageIsCorrupt) {
-  EXPECT_EQ(mailbox_.on_message(*peer_->session, wire::kRuntimeChannel, base::as_bytes("?"), kNow).code(),
+  EXPECT_EQ(mailbox_.on_message(*peer_->session(), wire::kRuntimeChannel, base::as_bytes("?"), kNow).code(),
             Code::kCorrupt);
 }
 
@@ -613,7 +613,7 @@ TEST_F(MailboxTest, TheEndOfASessionEndsWhatWaitsForItsPeer) {
   auto from_peer = std::make_shared<Receive>();
   from_peer->pattern = {.world = 1, .source = source_of(Peer(peer_)), .tag = 3};
   mailbox_.start(*from_peer, Instant::max(), kNow);
-  mailbox_.end(*peer_->session, Status(Code::kDisconnected, "gone"));
+  mailbox_.end(*peer_->session(), Status(Code::kDisconnected, "gone"));
   EXPECT_TRUE(from_peer->final);
   EXPECT_FALSE(any->final);  // The world decides about those.
   mailbox_.stop_any(1, Status(Code::kDisconnected, "one of them is gone"));

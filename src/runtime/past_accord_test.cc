@@ -48,7 +48,7 @@ class PastAccordTest : public TestRanks {
 TEST_F(PastAccordTest, TheNextLeaderIsToldWhatTheDeadOneDecided) {
   const PastAccord past(kWorld, 2, ranks_, decided(), mailbox_);
   ASSERT_TRUE(told(1).empty());
-  mailbox_.end(*cores_[0]->session, Status(Code::kDisconnected, "it died"));
+  mailbox_.end(*cores_[0]->session(), Status(Code::kDisconnected, "it died"));
   const std::vector<wire::RuntimeMessage> words = told(1);
   ASSERT_EQ(words.size(), 1U);
   EXPECT_EQ(words[0].kind, wire::RuntimeKind::kAgree);

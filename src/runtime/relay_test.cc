@@ -47,7 +47,7 @@ class Node final : public agent::Carrier {
     }
   }
   ~Node() {
-    for (const auto& core : cores) core->session.reset();
+    for (const auto& core : cores) core->use().session.reset();
   }
 
   Sent carry(agent::Session& session, std::uint32_t channel, std::span<const std::byte> head,
@@ -65,10 +65,10 @@ class Node final : public agent::Carrier {
       *why = Status(Code::kDisconnected, "down");
       return nullptr;
     }
-    if (core->session == nullptr) {
-      core->session = std::make_unique<agent::Session>(core, proto::NotifyLimits{}, inbox, services);
+    if (core->session() == nullptr) {
+      core->use().session = std::make_unique<agent::Session>(core, proto::NotifyLimits{}, inbox, services);
     }
-    return core->session.get();
+    return core->session();
   }
   bool can_fetch(agent::Session&) const override { return false; }
   bool fetch(agent::Session&, std::uint64_t, std::span<std::byte>) override { return false; }
@@ -121,7 +121,7 @@ class Net {
   /// The rank says all that it can.
   void pump(std::uint32_t rank) {
     for (std::uint32_t other = 0; other < size(); ++other) {
-      agent::Session* const session = nodes[rank]->cores[other]->session.get();
+      agent::Session* const session = nodes[rank]->cores[other]->session();
       std::size_t work = 0;
       if (session != nullptr && lives(other)) (void)nodes[rank]->relay.pump(*session, &work);
     }
@@ -159,7 +159,7 @@ class Net {
   }
   void find(std::uint32_t rank, std::uint32_t other, const Status& why = kDied) {
     Node& node = *nodes[rank];
-    agent::Session* const session = node.cores[other]->session.get();
+    agent::Session* const session = node.cores[other]->session();
     if (session == nullptr || !node.down.insert(other).second) return;
     node.relay.end(*session, why);
   }
@@ -261,7 +261,7 @@ TEST(Relay, MessagesComeByNeighboursAndOnlyThem) {
   EXPECT_TRUE(first->status.ok() && second->status.ok());
   for (std::uint32_t rank = 0; rank < net.size(); ++rank) {
     for (std::uint32_t other = 0; other < net.size(); ++other) {
-      EXPECT_EQ(net.nodes[rank]->cores[other]->session != nullptr, net.nodes[rank]->relay.is_neighbour(other));
+      EXPECT_EQ(net.nodes[rank]->cores[other]->session() != nullptr, net.nodes[rank]->relay.is_neighbour(other));
     }
   }
 }

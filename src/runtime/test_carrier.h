@@ -33,7 +33,7 @@ class TestCarrier final : public agent::Carrier {
   }
   void release_message(agent::Session&, std::uint32_t, std::size_t) override { ++released; }
   void serve(agent::Session&, Instant) override {}
-  agent::Session* session_with(const Peer& peer, Status*) override { return core_of(peer)->session.get(); }
+  agent::Session* session_with(const Peer& peer, Status*) override { return core_of(peer)->session(); }
   bool has_path(agent::Session&) const override { return is_up; }
   bool can_fetch(agent::Session&) const override { return fetches; }
   bool fetch(agent::Session&, std::uint64_t address, std::span<std::byte> into) override {
@@ -81,11 +81,13 @@ class TestCarrier final : public agent::Carrier {
 };
 
 struct TestSession {
-  TestSession() { peer->session = std::make_unique<agent::Session>(peer, proto::NotifyLimits{}, inbox, services); }
-  ~TestSession() { peer->session.reset(); }  // A session and its peer own each other.
+  TestSession() {
+    peer->use().session = std::make_unique<agent::Session>(peer, proto::NotifyLimits{}, inbox, services);
+  }
+  ~TestSession() { peer->use().session.reset(); }  // A session and its peer own each other.
   TestSession(const TestSession&) = delete;
   TestSession& operator=(const TestSession&) = delete;
-  agent::Session& operator*() { return *peer->session; }
+  agent::Session& operator*() { return *peer->session(); }
 
   agent::Inbox inbox{16};
   std::array<agent::Service*, 1> services{nullptr};

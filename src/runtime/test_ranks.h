@@ -32,7 +32,7 @@ class KeepingCarrier final : public agent::Carrier {
   }
   void release_message(agent::Session&, std::uint32_t, std::size_t) override {}
   void serve(agent::Session&, Instant) override {}
-  agent::Session* session_with(const Peer& peer, Status*) override { return core_of(peer)->session.get(); }
+  agent::Session* session_with(const Peer& peer, Status*) override { return core_of(peer)->session(); }
   bool can_fetch(agent::Session&) const override { return false; }
   bool fetch(agent::Session&, std::uint64_t, std::span<std::byte>) override { return false; }
   Instant now() const override { return moment; }
@@ -48,21 +48,21 @@ class TestRanks : public testing::Test {
   TestRanks() {
     for (std::uint64_t rank = 0; rank < 3; ++rank) {
       auto core = std::make_shared<agent::PeerCore>(std::weak_ptr<agent::Core>(), "rank", base::Id128{rank, 4});
-      core->session = std::make_unique<agent::Session>(core, proto::NotifyLimits{}, inbox_, services_);
+      core->use().session = std::make_unique<agent::Session>(core, proto::NotifyLimits{}, inbox_, services_);
       cores_.push_back(core);
       ranks_.emplace_back(core);
     }
   }
   ~TestRanks() override {
-    for (const auto& core : cores_) core->session.reset();  // A session and its peer own each other.
+    for (const auto& core : cores_) core->use().session.reset();  // A session and its peer own each other.
   }
   /// What that rank has been told.
   std::vector<wire::RuntimeMessage> told(std::size_t rank) {
     std::size_t work = 0;
-    (void)mailbox_.pump(*cores_[rank]->session, &work);
+    (void)mailbox_.pump(*cores_[rank]->session(), &work);
     std::vector<wire::RuntimeMessage> all;
     for (const auto& [session, bytes] : carrier_.said) {
-      if (session == cores_[rank]->session.get()) all.push_back(wire::decode_runtime(base::as_bytes(bytes)).value());
+      if (session == cores_[rank]->session()) all.push_back(wire::decode_runtime(base::as_bytes(bytes)).value());
     }
     return all;
   }

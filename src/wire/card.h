@@ -123,6 +123,7 @@ struct CardSummary {
   base::Id128 incarnation;
   std::uint64_t revision = 0;
   std::uint64_t base_revision = 0;
+  std::array<std::byte, 32> public_key{};
   std::uint64_t born = 0;
   base::Id128 admission;
   std::size_t backends = 0;

@@ -118,7 +118,7 @@ Result<Frame> read_frame(Bytes bytes) {
   return frame;
 }
 
-Result<CardSummary> read_head(const Frame& frame, std::array<std::byte, 32>* public_key) {
+Result<CardSummary> read_head(const Frame& frame) {
   SectionReader reader(frame.head);
   ByteReader& in = reader.in;
   CardSummary head;
@@ -142,7 +142,7 @@ Result<CardSummary> read_head(const Frame& frame, std::array<std::byte, 32>* pub
   if (head.base_revision > (head.kind == CardKind::kDelta ? head.revision : 0)) {
     return corrupt_at(frame.head.offset, "a senseless base revision");
   }
-  if (public_key != nullptr) std::copy(key.begin(), key.end(), public_key->begin());
+  std::copy(key.begin(), key.end(), head.public_key.begin());
   return head;
 }
 
@@ -280,7 +280,7 @@ Result<std::size_t> read_removed(const Frame& frame, CardKind kind, Card* card) 
 
 Result<CardSummary> read_card(Bytes bytes, Card* card) {
   HAWSER_TRY_ASSIGN(const Frame frame, read_frame(bytes));
-  HAWSER_TRY_ASSIGN(CardSummary summary, read_head(frame, card != nullptr ? &card->public_key : nullptr));
+  HAWSER_TRY_ASSIGN(CardSummary summary, read_head(frame));
   HAWSER_TRY_ASSIGN(summary.backends, read_backends(frame, card));
   HAWSER_TRY_ASSIGN(summary.regions, read_regions(frame, summary.backends, card));
   HAWSER_TRY_ASSIGN(summary.removed, read_removed(frame, summary.kind, card));
@@ -300,6 +300,7 @@ Result<Card> decode_card(Bytes bytes) {
   card.incarnation = summary.incarnation;
   card.revision = summary.revision;
   card.base_revision = summary.base_revision;
+  card.public_key = summary.public_key;
   card.born = summary.born;
   card.admission = summary.admission;
   return card;

@@ -118,9 +118,9 @@ void ArrivalDesk::tell_credit(Session& session) {
   PeerCore& peer = *session.peer;
   const std::uint64_t left = room();
   const bool is_pinched = session.notify_in.left(left) < proto::kNotificationCostMax + kUntoldMax;
-  peer.is_pinched.store(is_pinched, std::memory_order_seq_cst);
+  peer.use().is_pinched.store(is_pinched, std::memory_order_seq_cst);
   // A thread that took some before it could see the mark left them untold.
-  const Released::Sum untold = is_pinched ? peer.released.take() : Released::Sum{};
+  const Released::Sum untold = is_pinched ? peer.use().released.take() : Released::Sum{};
   if (untold.messages > 0) session.notify_in.on_release(untold.messages, untold.bytes);
   if (session.credit_owed || !session.notify_in.credit_due(left)) return;
   session.credit_owed = true;
@@ -133,9 +133,9 @@ void ArrivalDesk::give_back(Session& session, std::uint64_t messages, std::uint6
 }
 
 void ArrivalDesk::release(PeerCore& peer) {
-  if (!peer.session) return;
-  const Released::Sum all = peer.released.take();
-  if (all.messages > 0) give_back(*peer.session, all.messages, all.bytes);
+  if (!peer.session()) return;
+  const Released::Sum all = peer.use().released.take();
+  if (all.messages > 0) give_back(*peer.session(), all.messages, all.bytes);
 }
 
 bool ArrivalDesk::pump_credit(Session& session, std::size_t* work) {

@@ -27,7 +27,7 @@ class ArrivalDeskTest : public ::testing::Test {
   ArrivalDesk& desk_ = rig_.engine.arrivals();
   const std::shared_ptr<PeerCore> peer_ = hand_peer("there");
   HandPath& path_ = rig_.connect(peer_);
-  Session& session_ = *peer_->session;
+  Session& session_ = *peer_->session();
 };
 
 TEST_F(ArrivalDeskTest, ANotificationWaitsForTheChunksOfItsTransfer) {
@@ -91,7 +91,7 @@ TEST_F(ArrivalDeskTest, PlacesThatTheUserFreedAreTold) {
   while (!session_.credit_owed) {
     ASSERT_TRUE(desk_.on_arrive(session_, notification(large)).ok());
     static_cast<void>(take());
-    static_cast<void>(peer_->released.add(large.size()));
+    static_cast<void>(peer_->use().released.add(large.size()));
     desk_.release(*peer_);
   }
   path_.sent.clear();

@@ -24,7 +24,7 @@ class ArriveSenderTest : public ::testing::Test {
   ArriveSender arrives_{rig_.engine.sessions(), link_};
   const std::shared_ptr<PeerCore> peer_ = hand_peer("there");
   HandPath& path_ = rig_.connect(peer_);
-  Session& session_ = *peer_->session;
+  Session& session_ = *peer_->session();
   Slot slot_;
   std::size_t work_ = 0;
 };

@@ -26,7 +26,7 @@ backend::Chunk only_chunk(const PlanCore& plan, std::uint64_t transfer) {
 }  // namespace
 
 Session* AtOnce::free_session(const PlanCore& plan) const {
-  Session* session = plan.peer->session.get();
+  Session* session = plan.peer->session();
   if (session == nullptr || session->control_serial == 0 || !session->lost.empty() || sessions_.is_closing()) {
     return nullptr;
   }
@@ -64,13 +64,13 @@ bool AtOnce::move_and_tell(const PlanCore& plan, Session& session, const PathEnt
   const bool is_first = session.covered.empty() && session.links.can_pass(Priority::kRealtime) &&
                         session.unsent.has_none(Priority::kRealtime);
   if (!is_first || entry.serial != session.control_serial) return false;
-  if (!peer.notify_out.try_take(notify.size())) return false;
+  if (!peer.use().notify_out.try_take(notify.size())) return false;
   const std::uint64_t id = session.next_covered;
   backend::Chunk chunk = only_chunk(plan, id);
   chunk.read_next = true;
   // Where the bytes were moved and the ring of messages has no room, a slot moves them again: nobody was told of them.
   if (!entry.path->move_at_once(chunk) || !tell(session, entry, id, notify)) {
-    peer.notify_out.give_back(notify.size());
+    peer.use().notify_out.give_back(notify.size());
     return false;
   }
   ++session.next_covered;

@@ -11,12 +11,12 @@ class AtOnceTest : public ::testing::Test {
  protected:
   AtOnceTest() {
     Status why;
-    EXPECT_NE(rig_.engine.router().route(*plan_, *peer_->session, &why), nullptr);
+    EXPECT_NE(rig_.engine.router().route(*plan_, *peer_->session(), &why), nullptr);
     path_.moves_at_once = true;
     path_.sent.clear();
   }
   bool move(const std::optional<std::string_view>& notify = {}) { return rig_.engine.at_once().move(*plan_, notify); }
-  Session& session() { return *peer_->session; }
+  Session& session() { return *peer_->session(); }
 
   Rig rig_{{.lossless = true}};
   const std::shared_ptr<PeerCore> peer_ = hand_peer("there");

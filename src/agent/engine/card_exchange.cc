@@ -30,10 +30,10 @@ void CardExchange::on_own_change() {
 }
 
 void CardExchange::on_loaded(PeerCore& peer, const CardStore::Change& change, Instant now) {
-  if (peer.is_self || peer.session == nullptr || uses_.sessions.is_closing()) return;  // Its own is never loaded.
+  if (peer.is_self || peer.session() == nullptr || uses_.sessions.is_closing()) return;  // Its own is never loaded.
   uses_.bindings.on_card(peer, change, now);
-  uses_.connector.set_unreached(*peer.session, Status());           // Its addresses may be others now.
-  if (peer.session->control_serial != 0) follow(*peer.session, 0);  // Else its Welcome does.
+  uses_.connector.set_unreached(*peer.session(), Status());             // Its addresses may be others now.
+  if (peer.session()->control_serial != 0) follow(*peer.session(), 0);  // Else its Welcome does.
 }
 
 Status CardExchange::on_request(Session& session, const wire::CardRequest& request) {
@@ -65,7 +65,7 @@ Status CardExchange::on_part(Session& session, const wire::CardPart& part, Insta
   if (!loaded) return loaded.error();
   if (loaded->peer != session.peer) return Status(Code::kCorrupt, "the peer sent a card that is not its own");
   const bool is_answer = session.card_asker.is_answer(loaded->base);
-  if (is_answer) session.peer->card_checks.fetch_add(1, std::memory_order_release);
+  if (is_answer) session.peer->use().card_checks.fetch_add(1, std::memory_order_release);
   if (is_answer && !loaded->change.any) {
     uses_.news.note();  // Waiters look at it; to others it is none.
     return {};

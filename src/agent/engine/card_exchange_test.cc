@@ -13,7 +13,7 @@ class CardExchangeTest : public ::testing::Test {
     rig_.host.card_of = peer_;
     path_.sent.clear();
   }
-  Session& session() { return *peer_->session; }
+  Session& session() { return *peer_->session(); }
   static wire::CardPart part(std::string_view bytes, std::uint32_t offset, std::uint32_t total) {
     return {.revision = 2, .total = total, .offset = offset, .bytes = base::as_bytes(bytes)};
   }
@@ -43,11 +43,11 @@ TEST_F(CardExchangeTest, ACheckCountsItsAnswerAndIsNoEventWhereNothingChanged) {
   while (rig_.inbox.take_event()) continue;
   rig_.host.card_base = 4;
   EXPECT_TRUE(exchange_.on_part(session(), part("told", 0, 4), rig_.now()).ok());
-  EXPECT_EQ(peer_->card_checks, 0) << "the peer told that by itself";
+  EXPECT_EQ(peer_->use().card_checks, 0) << "the peer told that by itself";
   EXPECT_TRUE(rig_.inbox.take_event());
   rig_.host.card_base = 3;
   EXPECT_TRUE(exchange_.on_part(session(), part("same", 0, 4), rig_.now()).ok());
-  EXPECT_EQ(peer_->card_checks, 1);
+  EXPECT_EQ(peer_->use().card_checks, 1);
   EXPECT_FALSE(rig_.inbox.take_event());
 }
 

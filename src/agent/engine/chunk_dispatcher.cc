@@ -127,8 +127,8 @@ Status ChunkDispatcher::start(Slot& slot, Instant now) {
 }
 
 void ChunkDispatcher::serve_now(PeerCore& peer, Instant now) {
-  if (!peer.session || peer.session->control_serial == 0) return;
-  Session& session = *peer.session;
+  if (!peer.session() || peer.session()->control_serial == 0) return;
+  Session& session = *peer.session();
   offer(session, now);
   if (uses_.held.has_called()) serve_called(now);
   turn_control(session, now);

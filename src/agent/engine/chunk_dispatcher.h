@@ -54,7 +54,7 @@ class ChunkDispatcher {
 
   /// What was accepted for this peer is offered in this turn.
   void serve_soon(PeerCore& peer) {
-    if (peer.session) uses_.sessions.enlist(*peer.session);
+    if (peer.session()) uses_.sessions.enlist(*peer.session());
   }
 
   /// Offers what waits in the session. Returns how much was done.

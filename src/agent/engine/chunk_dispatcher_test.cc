@@ -26,7 +26,7 @@ class ChunkDispatcherTest : public ::testing::Test {
     return slot;
   }
   static bool is_over(const Slot& slot) { return slot.plan == nullptr; }
-  Session& session() { return *peer_->session; }
+  Session& session() { return *peer_->session(); }
 
   Rig rig_;
   const std::shared_ptr<PeerCore> peer_ = hand_peer("there");

@@ -325,7 +325,7 @@ void Connector::ask_others(Session& session, const PathEntry& silent, bool begin
 /// The other paths' greetings are old: what the peer received meanwhile must be asked for again.
 void Connector::lose_control(Session& session) {
   session.control_serial = 0;
-  session.peer->is_greeted.store(false, std::memory_order_release);
+  session.peer->use().is_greeted.store(false, std::memory_order_release);
   for (PathEntry& each : session.paths) {
     // Where it has not greeted yet, it will. One Welcome more of ours would be answered, and that again, for ever.
     if (!each.greeted) continue;
@@ -351,8 +351,8 @@ void Connector::keep_acknowledged(Session& session) {
   session.control_serial = 0;
   std::vector<Acknowledged> all = acknowledged_of(session);
   if (all.empty()) return;
-  const base::MutexLock lock(session.peer->mutex);
-  session.peer->acknowledged = std::make_unique<std::vector<Acknowledged>>(std::move(all));
+  const base::MutexLock lock(session.peer->use().mutex);
+  session.peer->use().acknowledged = std::make_unique<std::vector<Acknowledged>>(std::move(all));
 }
 
 void Connector::release_paths(Session& session) {
@@ -363,7 +363,7 @@ void Connector::release_paths(Session& session) {
   }
   session.paths.clear();
   uses_.fences.forget(session);
-  session.peer->is_greeted.store(false, std::memory_order_release);
+  session.peer->use().is_greeted.store(false, std::memory_order_release);
   uses_.listener.on_paths_gone(session);
 }
 
@@ -399,9 +399,9 @@ std::size_t Connector::on_connect_deadline(Session& session, Instant now) {
 void Connector::set_state(Session& session, PeerState state, const Status& cause, PeerEvent::Kind kind) {
   PeerEvent event{.kind = kind, .peer = Peer(session.peer), .cause = cause, .acknowledged = {}};
   if (state == PeerState::kDown) {
-    const base::MutexLock lock(session.peer->mutex);
-    session.peer->down_cause = cause;
-    if (session.peer->acknowledged != nullptr) event.acknowledged = *session.peer->acknowledged;
+    const base::MutexLock lock(session.peer->use().mutex);
+    session.peer->use().down_cause = cause;
+    if (session.peer->use().acknowledged != nullptr) event.acknowledged = *session.peer->use().acknowledged;
   }
   const PeerState before = session.peer->state.exchange(state, std::memory_order_acq_rel);
   if (state == PeerState::kSuspect && before == state) return;  // Refused again.
@@ -444,16 +444,16 @@ Status Connector::told_of(const Session& session, const Status& cause) const {
 
 void Connector::set_unreached(Session& session, const Status& cause) {
   session.unreached = cause;
-  session.peer->is_unreached.store(!cause.ok(), std::memory_order_release);
+  session.peer->use().is_unreached.store(!cause.ok(), std::memory_order_release);
 }
 
 void Connector::report_unreached(Session& session, const Status& cause) {
   set_unreached(session, cause);
   {
-    const base::MutexLock lock(session.peer->mutex);
-    session.peer->unreached_why = cause;
+    const base::MutexLock lock(session.peer->use().mutex);
+    session.peer->use().unreached_why = cause;
   }
-  session.peer->unreached.fetch_add(1, std::memory_order_release);
+  session.peer->use().unreached.fetch_add(1, std::memory_order_release);
   uses_.news.note();  // Waiters look at it.
 }
 

@@ -48,11 +48,11 @@ TEST_F(ConnectorTest, WhereNoneWorksItIsTriedAgainAfterAPauseUntilTheTimeIsOver)
   pass_until_pause_is_over();
   EXPECT_EQ(rig_.first.port->opened.size(), 2u);
   rig_.pass(rig_.options.peer_timeout);
-  while (peer_->session != nullptr && session().alarms.is_set(SessionTimer::kRetry)) pass_until_pause_is_over();
+  while (peer_->session() != nullptr && session().alarms.is_set(SessionTimer::kRetry)) pass_until_pause_is_over();
   rig_.turn();
   EXPECT_EQ(state(), PeerState::kDown);
   EXPECT_EQ(rig_.host.forgotten, std::vector<std::string>{"there"});
-  EXPECT_EQ(peer_->session, nullptr) << "nothing is left behind";
+  EXPECT_EQ(peer_->session(), nullptr) << "nothing is left behind";
 }
 
 TEST_F(ConnectorTest, APathThatAPeerOpensIsAdopted) {
@@ -79,7 +79,7 @@ TEST_F(ConnectorTest, ThePathForMessagesIsLostAndTheOtherIsGreetedAnew) {
   const std::size_t before = other.sent.size();
   rig_.go_down(rig_.first, path, lost());
   EXPECT_EQ(session().control_serial, 0u);
-  EXPECT_FALSE(peer_->is_greeted.load());
+  EXPECT_FALSE(peer_->use().is_greeted.load());
   EXPECT_GT(other.sent.size(), before);
   EXPECT_EQ(rig_.first.port->released, std::vector<backend::Path*>{&path});
   rig_.be_welcomed(rig_.second, other);
@@ -90,7 +90,7 @@ TEST_F(ConnectorTest, AProvenDeathEndsTheSession) {
   HandPath& path = rig_.connect(peer_);
   rig_.go_down(rig_.first, path, Status(Code::kDisconnected, "its process has ended").with_scope(Scope::kPeer));
   EXPECT_EQ(state(), PeerState::kDown);
-  EXPECT_EQ(peer_->session, nullptr);
+  EXPECT_EQ(peer_->session(), nullptr);
 }
 
 /// As a path reports it whose peer was silent for all of peer_timeout.

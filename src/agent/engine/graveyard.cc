@@ -31,7 +31,7 @@ void Graveyard::destroy(Session& session) {
   const std::shared_ptr<PeerCore> peer = session.peer;
   uses_.peers.keep_totals(session);
   for (SessionAlarm& alarm : session.alarms) uses_.timers.clear(alarm);
-  peer->session.reset();
+  peer->use().session.reset();
 }
 
 }  // namespace hawser::agent

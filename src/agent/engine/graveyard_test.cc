@@ -17,7 +17,7 @@ TEST_F(GraveyardTest, ASessionThatIsOverIsDestroyedAndItsPeerForgotten) {
   const std::shared_ptr<PeerCore> peer = hand_peer("there");
   rig_.engine.sessions().retire(rig_.session_with(peer));
   graveyard_.bury();
-  EXPECT_EQ(peer->session, nullptr);
+  EXPECT_EQ(peer->session(), nullptr);
   EXPECT_EQ(rig_.host.forgotten, std::vector<std::string>{"there"});
   EXPECT_EQ(rig_.host.kept, 1) << "what went over it stays in the totals";
 }
@@ -26,7 +26,7 @@ TEST_F(GraveyardTest, AnAgentIsNeverGoneForItself) {
   rig_.self->state = PeerState::kDown;
   rig_.session_with(rig_.self);
   graveyard_.bury();
-  EXPECT_EQ(rig_.self->session, nullptr);
+  EXPECT_EQ(rig_.self->session(), nullptr);
   EXPECT_EQ(rig_.self->state, PeerState::kKnown);
   EXPECT_TRUE(rig_.host.forgotten.empty());
 }
@@ -36,8 +36,8 @@ TEST_F(GraveyardTest, AllGoWithTheAgent) {
   rig_.session_with(one);
   rig_.session_with(two);
   graveyard_.bury_all();
-  EXPECT_EQ(one->session, nullptr);
-  EXPECT_EQ(two->session, nullptr);
+  EXPECT_EQ(one->session(), nullptr);
+  EXPECT_EQ(two->session(), nullptr);
   EXPECT_EQ(rig_.host.kept, 2);
 }
 

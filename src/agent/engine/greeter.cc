@@ -50,7 +50,7 @@ void Greeter::choose_control(Session& session, Instant now) {
   forget_adrift(session);
   uses_.services.on_control(session);
   session.control_serial = best->serial;
-  session.peer->is_greeted.store(true, std::memory_order_release);
+  session.peer->use().is_greeted.store(true, std::memory_order_release);
   session.links.set_lossless(is_lossless);
   uses_.news.note();
   uses_.sessions.enlist(session);
@@ -89,7 +89,7 @@ Status Greeter::on_welcome(Session& session, PathEntry& entry, const wire::Welco
 }
 
 Status Greeter::take_credits(Session& session, const wire::Welcome& welcome) {
-  session.peer->notify_out.on_credit(welcome.notify);
+  session.peer->use().notify_out.on_credit(welcome.notify);
   const Result<std::vector<wire::Credit>> credits = wire::decode_credits(welcome.credits);
   if (!credits) return credits.error();
   for (const wire::Credit& credit : *credits) {
@@ -104,7 +104,7 @@ void Greeter::on_agreed(Session& session, PathEntry& entry, Instant now) {
   const auto inlines = [this](const PathEntry& each) {
     return each.agreed && uses_.ports.traits(each.backend).inline_bytes_max > 0;
   };
-  session.peer->moves_at_once.store(std::ranges::any_of(session.paths, inlines), std::memory_order_relaxed);
+  session.peer->use().moves_at_once.store(std::ranges::any_of(session.paths, inlines), std::memory_order_relaxed);
   session.fruitless.clear();
   entry.trial.begin(now, entry.carried);
   // Whichever end opened it, it came up in place of one lost path at most.

@@ -13,7 +13,7 @@ class GreeterTest : public ::testing::Test {
     rig_.host.known[peer_->incarnation] = peer_;
     rig_.come_up(rig_.first, path_, *peer_);
   }
-  Session& session() { return *peer_->session; }
+  Session& session() { return *peer_->session(); }
 
   Rig rig_;
   const std::shared_ptr<PeerCore> peer_ = hand_peer("there");
@@ -25,7 +25,7 @@ TEST_F(GreeterTest, APathCarriesMessagesOnceBothHaveGreeted) {
   EXPECT_EQ(session().control(), nullptr);
   rig_.be_welcomed(rig_.first, path_);
   EXPECT_NE(session().control(), nullptr);
-  EXPECT_TRUE(peer_->is_greeted.load());
+  EXPECT_TRUE(peer_->use().is_greeted.load());
   EXPECT_EQ(session().peer_number, 77u);
 }
 
@@ -46,8 +46,8 @@ TEST_F(GreeterTest, APeerThatBeganAnewEndsTheSession) {
   rig_.be_welcomed(rig_.first, path_, 77);
   rig_.be_welcomed(rig_.first, path_, 78);
   EXPECT_EQ(peer_->state.load(), PeerState::kDown);
-  const base::MutexLock lock(peer_->mutex);
-  EXPECT_EQ(peer_->down_cause.scope(), Scope::kPath) << "it lives, so this proves no death";
+  const base::MutexLock lock(peer_->use().mutex);
+  EXPECT_EQ(peer_->use().down_cause.scope(), Scope::kPath) << "it lives, so this proves no death";
 }
 
 TEST_F(GreeterTest, AWelcomeThatMeansASessionWhichIsOverEndsNothing) {

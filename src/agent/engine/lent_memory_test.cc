@@ -17,8 +17,8 @@ class LentMemoryTest : public ::testing::Test {
 
 TEST_F(LentMemoryTest, ItIsARegionForThatPeerAloneUntilItIsTakenBack) {
   rig_.connect(peer_);
-  EXPECT_TRUE(lent_.lends(*peer_->session));
-  const wire::Lent its = *lent_.lend(*peer_->session, memory_);
+  EXPECT_TRUE(lent_.lends(*peer_->session()));
+  const wire::Lent its = *lent_.lend(*peer_->session(), memory_);
   const auto find = [&](Rights right, const base::Id128& who) {
     return rig_.regions.find(its.index, its.generation, its.key, right, who);
   };
@@ -39,18 +39,18 @@ TEST_F(LentMemoryTest, WithoutAPathOrOverOneThatQuitsSlowlyNothingIsLent) {
   Rig slow;
   const std::shared_ptr<PeerCore> other = hand_peer("other", 8);
   slow.connect(other);
-  EXPECT_FALSE(LentMemory(slow.regions, slow.engine.ports(), slow.host).lends(*other->session));
+  EXPECT_FALSE(LentMemory(slow.regions, slow.engine.ports(), slow.host).lends(*other->session()));
 }
 
 TEST_F(LentMemoryTest, AsManyRegionsAsThereMayBe) {
   rig_.connect(peer_);
   backend::RegionTable table(1);
   LentMemory one(table, rig_.engine.ports(), rig_.host);
-  const Result<wire::Lent> first = one.lend(*peer_->session, memory_);
+  const Result<wire::Lent> first = one.lend(*peer_->session(), memory_);
   ASSERT_TRUE(first);
-  EXPECT_EQ(one.lend(*peer_->session, memory_).error().code(), Code::kBusy);
+  EXPECT_EQ(one.lend(*peer_->session(), memory_).error().code(), Code::kBusy);
   one.take_back(*first);
-  EXPECT_TRUE(one.lend(*peer_->session, memory_));
+  EXPECT_TRUE(one.lend(*peer_->session(), memory_));
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ class LentWritesTest : public ::testing::Test {
   Carrier& carrier_ = rig_.engine.carrier();
   const std::shared_ptr<PeerCore> peer_ = hand_peer("there");
   HandPath& path_ = rig_.connect(peer_);
-  Session& session_ = *peer_->session;
+  Session& session_ = *peer_->session();
   std::vector<std::byte> memory_ = std::vector<std::byte>(1000);
 };
 
@@ -108,7 +108,7 @@ TEST_F(LentWritesTest, APathThatQuitsSlowlyCarriesNone) {
   Rig slow;
   const std::shared_ptr<PeerCore> other = hand_peer("other", 8);
   slow.connect(other);
-  EXPECT_EQ(slow.engine.carrier().begin_write(service_, *other->session, kLent, 10, Priority::kBulk, 1), 0u);
+  EXPECT_EQ(slow.engine.carrier().begin_write(service_, *other->session(), kLent, 10, Priority::kBulk, 1), 0u);
 }
 
 }  // namespace

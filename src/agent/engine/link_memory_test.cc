@@ -17,7 +17,7 @@ class LinkMemoryTest : public ::testing::Test {
   static constexpr wire::Link kLink{Priority::kBulk};
 
   LinkMemoryTest() { rig_.connect(peer_); }
-  Session& session() { return *peer_->session; }
+  Session& session() { return *peer_->session(); }
   bool is_set() { return session().alarms.is_set(SessionTimer::kTrim); }
   void keep_one() {
     const std::string text(1000, 'x');

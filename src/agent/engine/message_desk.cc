@@ -23,13 +23,13 @@ Status MessageDesk::notify(Session& session, std::string_view text, Instant now)
     uses_.connector.want(session, now);
     return unreached;
   }
-  if (!peer.notify_out.try_take(text.size())) return no_room_to_notify(peer);
+  if (!peer.use().notify_out.try_take(text.size())) return no_room_to_notify(peer);
   wire::Arrive arrive{.place = session.links.next(kNotifyClass)};
   arrive.notify = base::as_bytes(text);
   HeadArray buffer;
   if (!session.unsent.has_none(kNotifyClass) ||
       !uses_.link.push(session, kNotifyClass, wire::encode(arrive, buffer), *arrive.notify)) {
-    peer.notify_out.give_back(text.size());
+    peer.use().notify_out.give_back(text.size());
     return Status(Code::kBusy, "notify: the queue of messages to " + peer.name + " is full");
   }
   ++session.flow.notifications_sent;
@@ -45,13 +45,13 @@ Status MessageDesk::no_room_to_notify(const PeerCore& peer) {
 
 Status MessageDesk::no_room(const PeerCore& peer, std::uint32_t channel) {
   const std::string number = std::to_string(channel);
-  if (!peer.is_self && !peer.is_greeted.load(std::memory_order_acquire)) {
+  if (!peer.is_self && !peer.use().is_greeted.load(std::memory_order_acquire)) {
     return Status(Code::kBusy,
                   "send: " + peer.name + " has not greeted yet, so it is not known to have opened channel " + number)
         .with_peer(peer.name)
         .with_advice("connect to the peer first, or give `send` a timeout");
   }
-  const bool is_open = peer.channels.is_open(channel);
+  const bool is_open = peer.use().channels.is_open(channel);
   return Status(Code::kBusy,
                 "send: " + peer.name + (is_open ? " has no room on channel " : " has not opened channel ") + number)
       .with_peer(peer.name)
@@ -67,14 +67,14 @@ MessageDesk::Sending MessageDesk::send(Session& session, std::uint32_t channel, 
   uses_.connector.want(session, now);
   if (!unreached.ok()) return unreached;
   ChannelCredits::Ticket ticket;
-  const ChannelCredits::Taken taken = peer.channels.try_take(channel, bytes.size(), &ticket);
+  const ChannelCredits::Taken taken = peer.use().channels.try_take(channel, bytes.size(), &ticket);
   if (taken == ChannelCredits::Taken::kBehind) return std::nullopt;
   if (taken != ChannelCredits::Taken::kYes) return no_room(peer, channel);
   const wire::Link link(ticket.priority, channel);
   const wire::Send message{.place = session.links.next(link), .channel = channel, .bytes = bytes};
   HeadArray buffer;
   if (!session.unsent.has_none(link) || !uses_.link.push(session, link, wire::encode(message, buffer), bytes)) {
-    if (peer.channels.give_back(channel, bytes.size(), ticket)) {
+    if (peer.use().channels.give_back(channel, bytes.size(), ticket)) {
       return Status(Code::kBusy, "send: the queue of messages to " + peer.name + " is full");
     }
     session.unsent.push({.peer = session.peer,
@@ -94,7 +94,7 @@ void MessageDesk::take_left_over(LeftOver left, Instant now) {
   PeerCore& peer = *left.peer;
   if (peer.state.load(std::memory_order_relaxed) == PeerState::kDown || uses_.sessions.is_closing()) return;
   // The session to which it belongs is over, and so is what was sent in it.
-  if (left.kind != LeftOver::Kind::kNotification && left.epoch != peer.channels.epoch()) return;
+  if (left.kind != LeftOver::Kind::kNotification && left.epoch != peer.use().channels.epoch()) return;
   Session& session = uses_.sessions.of(left.peer);
   if (left.kind == LeftOver::Kind::kRelease) return release(session, left.channel, left.messages, left.freed);
   if (session.unsent.has_none(UnsentMessages::link_of(left)) && push_left_over(session, left)) return;
@@ -116,7 +116,7 @@ bool MessageDesk::push_left_over(Session& session, const LeftOver& left) {
   }
   const wire::Send message{.place = session.links.next(link), .channel = left.channel, .bytes = bytes};
   if (!uses_.link.push(session, link, wire::encode(message, buffer), bytes)) return false;
-  session.peer->channels.note_gone(left.channel);
+  session.peer->use().channels.note_gone(left.channel);
   ++session.flow.messages_sent;
   return true;
 }
@@ -182,17 +182,18 @@ Status MessageDesk::on_credit(Session& session, const wire::Credit& credit) {
   PeerCore& peer = *session.peer;
   bool is_more = false;
   if (credit.channel == wire::kNotifyChannel) {
-    is_more = peer.notify_out.on_credit(credit.limits);
+    is_more = peer.use().notify_out.on_credit(credit.limits);
   } else if (credit.channel < wire::kUserChannelMin) {
     // Kept for a service that comes later, too: the peer tells it once.
-    HAWSER_TRY_ASSIGN(const bool taken, peer.channels.on_credit(credit));
+    HAWSER_TRY_ASSIGN(const bool taken, peer.use().channels.on_credit(credit));
     if (taken) uses_.sessions.enlist(session);
     return {};
   } else {
-    HAWSER_TRY_ASSIGN(is_more, peer.channels.on_credit(credit));  // A hostile peer must not make us keep any number.
+    HAWSER_TRY_ASSIGN(is_more,
+                      peer.use().channels.on_credit(credit));  // A hostile peer must not make us keep any number.
   }
   if (!is_more) return {};
-  peer.news.fetch_add(1, std::memory_order_release);
+  peer.use().news.fetch_add(1, std::memory_order_release);
   uses_.news.room();
   return {};
 }
@@ -216,7 +217,7 @@ Status MessageDesk::on_send(Session& session, const wire::Send& message, Instant
 void MessageDesk::forget(Session& session) {
   session.channels.clear();
   session.adrift.reset();
-  session.peer->channels.clear();
+  session.peer->use().channels.clear();
   session.unsent.clear();
 }
 

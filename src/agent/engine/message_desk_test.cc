@@ -17,7 +17,7 @@ constexpr wire::Link kLink{Priority::kRealtime, kFirstUserChannel};
 class MessageDeskTest : public ::testing::Test {
  protected:
   MessageDeskTest() { path_.sent.clear(); }
-  Session& session() { return *peer_->session; }
+  Session& session() { return *peer_->session(); }
   Status send(std::string_view text) {
     const MessageDesk::Sending sent = desk_.send(session(), kFirstUserChannel, base::as_bytes(text), rig_.now());
     return sent ? sent->error() : Status(Code::kFailed, "messages that were left have to go first");
@@ -51,7 +51,7 @@ TEST_F(MessageDeskTest, MoreRoomIsNewsAndTheSameIsNot) {
   give_credit(2);
   give_credit(2);
   EXPECT_EQ(rig_.host.hints, std::vector{CompletionKind::kRoom});
-  EXPECT_EQ(peer_->news.load(), 1u);
+  EXPECT_EQ(peer_->use().news.load(), 1u);
 }
 
 TEST_F(MessageDeskTest, CreditForMoreChannelsThanAnyMayOpenIsThePeersError) {
@@ -67,8 +67,8 @@ TEST_F(MessageDeskTest, CreditForAServiceThatComesLaterIsKept) {
   constexpr std::uint32_t kItsChannel = kFirstUserChannel - 1;
   ASSERT_EQ(rig_.engine.services().of(kItsChannel), nullptr);
   EXPECT_TRUE(desk_.on_credit(session(), {.channel = kItsChannel, .limits = channel_window(3)}).ok());
-  EXPECT_TRUE(peer_->channels.is_open(kItsChannel));
-  EXPECT_EQ(peer_->news.load(), 0u) << "it is nothing for users";
+  EXPECT_TRUE(peer_->use().channels.is_open(kItsChannel));
+  EXPECT_EQ(peer_->use().news.load(), 0u) << "it is nothing for users";
 }
 
 TEST_F(MessageDeskTest, PeersInSessionLearnOfTheChannelsOfAServiceThatComes) {
@@ -113,7 +113,7 @@ TEST_F(MessageDeskTest, AFullLinkHoldsWhatThreadsLeftOnOthersNotBack) {
   session().control_serial = 0;
   while (session().links.push(kLink, {}, base::as_bytes(std::string_view("full")))) continue;
   for (const std::uint32_t channel : {kFirstUserChannel, other}) {
-    LeftOver left{.peer = peer_, .bytes = "left", .channel = channel, .epoch = peer_->channels.epoch()};
+    LeftOver left{.peer = peer_, .bytes = "left", .channel = channel, .epoch = peer_->use().channels.epoch()};
     session().unsent.push(std::move(left));
   }
   std::size_t work = 0;
@@ -133,7 +133,7 @@ TEST_F(MessageDeskTest, WhatThreadsLeftGoesBeforeWhatIsSentLater) {
   left.peer = peer_;
   left.channel = kFirstUserChannel;
   left.bytes = "left";
-  left.epoch = peer_->channels.epoch();
+  left.epoch = peer_->use().channels.epoch();
   desk_.take_left_over(std::move(left), rig_.now());
   EXPECT_EQ(session().unsent.count(), 1u);
   EXPECT_EQ(send("later").code(), Code::kBusy);
@@ -149,7 +149,8 @@ TEST_F(MessageDeskTest, AMessageThatAThreadHasLeftOneBehindIsKept) {
     ChannelCredits::Ticket ticket;
     while (!is_over) {
       if (!may_leave.exchange(false)) continue;
-      static_cast<void>(peer_->channels.try_leave(kFirstUserChannel, 1, &ticket, [](const auto&) { return true; }));
+      static_cast<void>(
+          peer_->use().channels.try_leave(kFirstUserChannel, 1, &ticket, [](const auto&) { return true; }));
     }
   });
   MessageDesk::Sending sending;
@@ -157,7 +158,7 @@ TEST_F(MessageDeskTest, AMessageThatAThreadHasLeftOneBehindIsKept) {
   while (session().unsent.count() == 0 && Clock::steady().now() < until) {
     sending = desk_.send(session(), kFirstUserChannel, base::as_bytes(std::string_view("mine")), rig_.now());
     if (sending) continue;
-    peer_->channels.note_gone(kFirstUserChannel);  // What the other one left went, and it leaves the next one.
+    peer_->use().channels.note_gone(kFirstUserChannel);  // What the other one left went, and it leaves the next one.
     may_leave = true;
   }
   is_over = true;
@@ -165,8 +166,8 @@ TEST_F(MessageDeskTest, AMessageThatAThreadHasLeftOneBehindIsKept) {
   ASSERT_EQ(session().unsent.count(), 1u)
       << "the two never met: " << (sending ? sending->error().to_string() : "nothing was taken");
   ASSERT_TRUE(sending && *sending) << "it was taken, and is sent later";
-  EXPECT_EQ(peer_->channels.numbered(kFirstUserChannel).last, **sending + 1) << "it goes before the other's";
-  EXPECT_EQ(peer_->channels.numbered(kFirstUserChannel).left, 2u);
+  EXPECT_EQ(peer_->use().channels.numbered(kFirstUserChannel).last, **sending + 1) << "it goes before the other's";
+  EXPECT_EQ(peer_->use().channels.numbered(kFirstUserChannel).left, 2u);
 }
 
 TEST_F(MessageDeskTest, WhatBelongsToAnEarlierSessionIsDropped) {
@@ -175,7 +176,7 @@ TEST_F(MessageDeskTest, WhatBelongsToAnEarlierSessionIsDropped) {
   left.kind = LeftOver::Kind::kMessage;
   left.peer = peer_;
   left.channel = kFirstUserChannel;
-  left.epoch = peer_->channels.epoch() + 1;
+  left.epoch = peer_->use().channels.epoch() + 1;
   desk_.take_left_over(std::move(left), rig_.now());
   EXPECT_TRUE(path_.sent.empty());
   EXPECT_EQ(session().unsent.count(), 0u);

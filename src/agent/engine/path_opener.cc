@@ -10,8 +10,8 @@ bool PathOpener::open(Session& session, std::size_t backend, Instant deadline, I
   const std::string address = reach_.address_of(*session.peer, backend);
   AdmissionTicket ticket;
   {
-    const base::MutexLock lock(session.peer->mutex);
-    ticket = session.peer->ticket;
+    const base::MutexLock lock(session.peer->use().mutex);
+    ticket = session.peer->use().ticket;
   }
   ports_.releases().part();  // The peer is to hear of the old ones first.
   const Result<backend::Path*> path = ports_[backend].port->open_path({.peer = session.peer->name,

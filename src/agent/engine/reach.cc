@@ -5,8 +5,8 @@ namespace hawser::agent {
 std::string Reach::address_of(PeerCore& peer, std::size_t backend) const {
   const OpenBackend& open = ports_.all()[backend];
   if (peer.is_self) return open.backend->address();
-  const base::MutexLock lock(peer.mutex);
-  const std::string* address = peer.card ? peer.card->address_of(open.name) : nullptr;
+  const base::MutexLock lock(peer.use().mutex);
+  const std::string* address = peer.use().card ? peer.use().card->address_of(open.name) : nullptr;
   return address != nullptr ? *address : std::string();
 }
 
@@ -52,9 +52,9 @@ std::vector<Attempt> Reach::attempts_of(const Session& session) const {
 
 void Reach::add_left_out(PeerCore& peer, std::vector<Attempt>* attempts) const {
   const std::vector<BackendReport> reports = reports_.all();
-  const base::MutexLock lock(peer.mutex);
+  const base::MutexLock lock(peer.use().mutex);
   for (const BackendReport& report : reports) {
-    const bool is_there = peer.card && peer.card->address_of(report.name) != nullptr;
+    const bool is_there = peer.use().card && peer.use().card->address_of(report.name) != nullptr;
     if (report.open || !is_there) continue;
     attempts->push_back({.backend = report.name,
                          .why = Status(report.cause.code(), "it is not open here")

@@ -48,12 +48,12 @@ void RegionBindings::look_again(Session& session, Instant now) {
 }
 
 void RegionBindings::on_card(PeerCore& peer, const CardStore::Change& change, Instant now) {
-  Session& session = *peer.session;
+  Session& session = *peer.session();
   for (const CardStore::Id& id : change.gone) session.bound.condemn(id);
   // Regions that no card named, only a handle, are found by a look at all: each card pays for a part of one.
   if (session.bound.is_look_due(change.is_whole ? session.bound.size() : 1 + change.gone.size())) {
-    const base::MutexLock lock(peer.mutex);
-    const CardStore* const card = peer.card.get();
+    const base::MutexLock lock(peer.use().mutex);
+    const CardStore* const card = peer.use().card.get();
     session.bound.condemn_unless([card](const BoundRegions::Id& id) { return is_named(card, id); });
   }
   let_go_condemned(session, now);
@@ -63,7 +63,7 @@ void RegionBindings::on_card(PeerCore& peer, const CardStore::Change& change, In
 }
 
 void RegionBindings::on_own_region_closed(PeerCore& self, std::uint32_t index, std::uint32_t generation, Instant now) {
-  Session* const session = self.session.get();
+  Session* const session = self.session();
   if (session == nullptr || sessions_.is_closing()) return;
   session->bound.condemn({index, generation});
   let_go_condemned(*session, now);

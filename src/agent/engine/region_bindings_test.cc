@@ -11,7 +11,7 @@ class RegionBindingsTest : public ::testing::Test {
  protected:
   RegionBindingsTest() {
     Status why;
-    EXPECT_NE(rig_.engine.router().route(*plan_, *peer_->session, &why), nullptr);
+    EXPECT_NE(rig_.engine.router().route(*plan_, *peer_->session(), &why), nullptr);
   }
   using Ids = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
 
@@ -27,21 +27,21 @@ TEST_F(RegionBindingsTest, AClosedRegionIsForgottenOnceNoHandleIsLeft) {
   change.gone.emplace_back(3, 1);
   bindings_.on_card(*peer_, change, rig_.now());
   EXPECT_TRUE(path_.unbound.empty()) << "the plan holds it";
-  EXPECT_EQ(peer_->session->alarms.at(SessionTimer::kLetGo), rig_.now() + 1s);
+  EXPECT_EQ(peer_->session()->alarms.at(SessionTimer::kLetGo), rig_.now() + 1s);
   plan_.reset();
   rig_.pass(1s);
   rig_.turn();
   EXPECT_EQ(path_.unbound, (Ids{{3, 1}}));
-  EXPECT_FALSE(peer_->session->alarms.is_set(SessionTimer::kLetGo));
+  EXPECT_FALSE(peer_->session()->alarms.is_set(SessionTimer::kLetGo));
 }
 
 TEST_F(RegionBindingsTest, ANewCardMayMakeAPathReachWhatItCouldNot) {
-  peer_->session->paths.front().refused.add({8, 1}, {}, Status(Code::kUnsupported, "no key"));
-  const std::uint64_t before = peer_->session->paths_agreed;
+  peer_->session()->paths.front().refused.add({8, 1}, {}, Status(Code::kUnsupported, "no key"));
+  const std::uint64_t before = peer_->session()->paths_agreed;
   bindings_.on_card(*peer_, {}, rig_.now());
-  EXPECT_EQ(peer_->session->paths_agreed, before + 1);
+  EXPECT_EQ(peer_->session()->paths_agreed, before + 1);
   bindings_.on_card(*peer_, {}, rig_.now());
-  EXPECT_EQ(peer_->session->paths_agreed, before + 1);
+  EXPECT_EQ(peer_->session()->paths_agreed, before + 1);
 }
 
 }  // namespace

@@ -52,10 +52,10 @@ bool is_of_lost_path(const Status& status) {
 /// As the newest card has it: what a backend says of a region may change while handles of it are about.
 std::string extra_of(PeerCore& peer, const RemoteRegion& region, std::string_view backend) {
   {
-    const base::MutexLock lock(peer.mutex);
-    const wire::CardRegion* const named = peer.card == nullptr ? nullptr : peer.card->find(region.index);
+    const base::MutexLock lock(peer.use().mutex);
+    const wire::CardRegion* const named = peer.use().card == nullptr ? nullptr : peer.use().card->find(region.index);
     if (named != nullptr && named->generation == region.generation && named->key == region.key) {
-      return std::string(peer.card->extra(*named, backend));
+      return std::string(peer.use().card->extra(*named, backend));
     }
   }
   for (const auto& [name, bytes] : region.extras) {

@@ -15,7 +15,7 @@ class RouterTest : public ::testing::Test {
     rig_.be_welcomed(rig_.second, path);
     return path;
   }
-  PathEntry* route() { return router_.route(*plan_, *peer_->session, &why_); }
+  PathEntry* route() { return router_.route(*plan_, *peer_->session(), &why_); }
 
   Rig rig_;
   Router& router_ = rig_.engine.router();
@@ -37,9 +37,9 @@ TEST_F(RouterTest, ThePreferredBackendIsTakenAndItsRegionsAreBoundOnce) {
 
 TEST_F(RouterTest, AfterAnotherPathWasAgreedUponItChoosesAnew) {
   ASSERT_NE(route(), nullptr);
-  EXPECT_NE(Router::in_force(plan_->route, *peer_->session), nullptr);
+  EXPECT_NE(Router::in_force(plan_->route, *peer_->session()), nullptr);
   connect_second();
-  EXPECT_EQ(Router::in_force(plan_->route, *peer_->session), nullptr);
+  EXPECT_EQ(Router::in_force(plan_->route, *peer_->session()), nullptr);
   EXPECT_EQ(route()->path, &path_);
 }
 

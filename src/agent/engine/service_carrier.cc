@@ -11,7 +11,7 @@ namespace hawser::agent {
 
 Sent ServiceCarrier::carry(Session& session, std::uint32_t channel, std::span<const std::byte> head,
                            std::span<const std::byte> body) {
-  ChannelCredits& credits = session.peer->channels;
+  ChannelCredits& credits = session.peer->use().channels;
   const std::size_t size = head.size() + body.size();
   ChannelCredits::Ticket ticket;
   if (credits.try_take(channel, size, &ticket) != ChannelCredits::Taken::kYes) return Sent::kNoCredit;

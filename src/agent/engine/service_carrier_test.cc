@@ -10,7 +10,7 @@ namespace {
 class ServiceCarrierTest : public ::testing::Test {
  protected:
   ServiceCarrierTest() { path_.sent.clear(); }
-  Session& session() { return *peer_->session; }
+  Session& session() { return *peer_->session(); }
   Sent carry(std::string_view head, std::string_view body) {
     return carrier_.carry(session(), 2, base::as_bytes(head), base::as_bytes(body));
   }
@@ -23,7 +23,7 @@ class ServiceCarrierTest : public ::testing::Test {
 
 TEST_F(ServiceCarrierTest, AMessageTakesAPlaceAtThePeer) {
   EXPECT_EQ(carry("head", ""), Sent::kNoCredit);
-  static_cast<void>(peer_->channels.on_credit({.channel = 2, .limits = channel_window(2)}));
+  static_cast<void>(peer_->use().channels.on_credit({.channel = 2, .limits = channel_window(2)}));
   EXPECT_EQ(carry("head", "body"), Sent::kYes);
   const auto sent = wire::decode_send(*wire::open_envelope(base::as_bytes(path_.sent.at(0))));
   EXPECT_EQ(sent->channel, 2u);
@@ -33,7 +33,7 @@ TEST_F(ServiceCarrierTest, AMessageTakesAPlaceAtThePeer) {
 }
 
 TEST_F(ServiceCarrierTest, WithoutRoomInTheQueueThePlaceIsGivenBack) {
-  static_cast<void>(peer_->channels.on_credit({.channel = 2, .limits = channel_window(1)}));
+  static_cast<void>(peer_->use().channels.on_credit({.channel = 2, .limits = channel_window(1)}));
   session().control_serial = 0;
   while (session().links.push(Priority::kRealtime, {}, base::as_bytes(std::string_view("full")))) continue;
   EXPECT_EQ(carry("head", ""), Sent::kNoRoom);

@@ -22,7 +22,7 @@ class SessionLinkTest : public ::testing::Test {
   SessionLink link_{rig_.engine.sessions(), rig_.engine.ports()};
   const std::shared_ptr<PeerCore> peer_ = hand_peer("there");
   HandPath& path_ = rig_.connect(peer_);
-  Session& session_ = *peer_->session;
+  Session& session_ = *peer_->session();
   std::size_t work_ = 0;
 };
 

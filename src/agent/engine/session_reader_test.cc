@@ -49,7 +49,7 @@ TEST_F(SessionReaderTest, AMessageThatComesTwiceIsReadOnce) {
     rig_.receive(rig_.first, path_,
                  wire::Send{.place = {.link = {Priority::kRealtime, 20}, .seq = 1}, .channel = 20, .bytes = {}},
                  "hello");
-  EXPECT_EQ(peer_->session->flow.messages_received, 1u);
+  EXPECT_EQ(peer_->session()->flow.messages_received, 1u);
   EXPECT_FALSE(is_dropped());
 }
 

@@ -10,8 +10,8 @@ constexpr Duration kBlockedPause = std::chrono::milliseconds(1);  ///< A full ri
 }  // namespace
 
 Session& SessionTable::make(const std::shared_ptr<PeerCore>& peer) {
-  peer->session = std::make_unique<Session>(peer, notify_, inbox_, services_.places());
-  Session& session = *peer->session;
+  peer->use().session = std::make_unique<Session>(peer, notify_, inbox_, services_.places());
+  Session& session = *peer->session();
   session.number = rng_.u64() | 1;
   all_.push_back(&session);
   // For who looks once more at what was planned, or whose submission is refused.

@@ -28,7 +28,9 @@ class SessionTable {
       : notify_(notify), inbox_(inbox), rng_(rng), services_(services), channels_(channels) {}
 
   /// Made at first use.
-  Session& of(const std::shared_ptr<PeerCore>& peer) { return peer->session != nullptr ? *peer->session : make(peer); }
+  Session& of(const std::shared_ptr<PeerCore>& peer) {
+    return peer->session() != nullptr ? *peer->session() : make(peer);
+  }
   const std::vector<Session*>& all() const { return all_; }
 
   // Work.

@@ -11,7 +11,7 @@ class SessionTableTest : public ::testing::Test {
  protected:
   ~SessionTableTest() override {
     static_cast<void>(table_.take_all());
-    for (const std::shared_ptr<PeerCore>& each : {peer_, other_}) each->session.reset();  // They own each other.
+    for (const std::shared_ptr<PeerCore>& each : {peer_, other_}) each->use().session.reset();  // They own each other.
   }
   std::vector<Session*> serve() {
     std::vector<Session*> served;

@@ -266,9 +266,9 @@ class Rig {
     card.incarnation = peer.incarnation;
     card.revision = 1;
     for (const std::string_view backend : backends) card.backends.push_back({std::string(backend), "there"});
-    const base::MutexLock lock(peer.mutex);
-    peer.card = std::make_unique<CardStore>();
-    EXPECT_TRUE(peer.card->take(std::move(card)));
+    const base::MutexLock lock(peer.use().mutex);
+    peer.use().card = std::make_unique<CardStore>();
+    EXPECT_TRUE(peer.use().card->take(std::move(card)));
   }
 
   backend::Identity identity_of(const PeerCore& peer) const {

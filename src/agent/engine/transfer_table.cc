@@ -33,7 +33,7 @@ BufferState buffer_after(const Slot& slot) {
 /// The end of a transfer at its deadline, with all that is known of what it waited for.
 Status overdue(const Slot& slot, Instant now) {
   Status status(Code::kTimedOut, "the transfer did not end by its deadline");
-  const Session* session = slot.plan->peer->session.get();
+  const Session* session = slot.plan->peer->session();
   if (session == nullptr) return status;
   bool is_up = false;
   for (const PathEntry& entry : session->paths) {
@@ -99,7 +99,7 @@ Status check_locals(const Slot& slot) {
 
 Status take_place(Slot& slot, PeerCore& peer) {
   if (!slot.covered() || slot.place_taken) return {};
-  slot.place_taken = peer.notify_out.try_take(slot.notify_size.value_or(0));
+  slot.place_taken = peer.use().notify_out.try_take(slot.notify_size.value_or(0));
   if (slot.place_taken) return {};
   return Status(Code::kBusy, "submit: the inbox of " + peer.name + " has no room for another notification")
       .with_peer(peer.name)
@@ -108,7 +108,7 @@ Status take_place(Slot& slot, PeerCore& peer) {
 
 void give_place_back(Slot& slot, PeerCore& peer) {
   if (std::exchange(slot.place_taken, false) && !base::planted(base::Planted::kPlaceKept))
-    peer.notify_out.give_back(slot.notify_size.value_or(0));
+    peer.use().notify_out.give_back(slot.notify_size.value_or(0));
 }
 
 TransferTable::~TransferTable() {

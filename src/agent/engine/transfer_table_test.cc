@@ -22,7 +22,7 @@ class TransferTableTest : public ::testing::Test {
   TransferTable& table_ = rig_.engine.transfers();
   const std::shared_ptr<PeerCore> peer_ = hand_peer("there");
   HandPath& path_ = rig_.connect(peer_);
-  Session& session_ = *peer_->session;
+  Session& session_ = *peer_->session();
 };
 
 TEST_F(TransferTableTest, CoveredAndPlainOnesAreNumberedApart) {

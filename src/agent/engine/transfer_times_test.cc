@@ -21,7 +21,7 @@ TEST(TransferTimes, APathIsJudgedByThoseThatHadItAlone) {
   Rig rig;
   const std::shared_ptr<PeerCore> peer = hand_peer("there");
   rig.connect(peer);
-  Session& session = *peer->session;
+  Session& session = *peer->session();
   PathEntry& entry = *session.control();
   const TransferTimes times(rig.engine.ports());
   const auto plan = rig.plan_of(peer);

@@ -68,7 +68,8 @@ std::uint64_t acknowledged_by(const std::optional<Counts>& untaken, std::uint32_
 
 std::vector<Acknowledged> acknowledged_of(const Session& session) {
   std::vector<Acknowledged> all;
-  const std::vector<std::pair<std::uint32_t, ChannelCredits::Numbered>> numbered = session.peer->channels.numbered();
+  const std::vector<std::pair<std::uint32_t, ChannelCredits::Numbered>> numbered =
+      session.peer->use().channels.numbered();
   if (numbered.empty()) return all;
   const std::optional<Counts> untaken = untaken_of(session);
   all.reserve(numbered.size());
@@ -79,7 +80,7 @@ std::vector<Acknowledged> acknowledged_of(const Session& session) {
 }
 
 std::uint64_t acknowledged_on(const Session& session, std::uint32_t channel) {
-  const ChannelCredits::Numbered numbered = session.peer->channels.numbered(channel);
+  const ChannelCredits::Numbered numbered = session.peer->use().channels.numbered(channel);
   return numbered.last == 0 ? 0 : acknowledged_by(untaken_of(session), channel, numbered);
 }
 

@@ -23,7 +23,7 @@ class Unacknowledged : public ::testing::Test {
     give_credit(kFirstOne);
     give_credit(kOtherOne, Priority::kBulk);
   }
-  Session& session() { return *peer_->session; }
+  Session& session() { return *peer_->session(); }
   void give_credit(std::uint32_t channel, Priority priority = Priority::kRealtime) {
     const wire::Credit credit{.channel = channel, .priority = priority, .limits = channel_window(100)};
     ASSERT_TRUE(rig_->engine.messages().on_credit(session(), credit).ok());
@@ -36,7 +36,7 @@ class Unacknowledged : public ::testing::Test {
     LeftOver left{.peer = peer_, .bytes = "left", .kind = LeftOver::Kind::kMessage, .channel = channel};
     ChannelCredits::Ticket ticket;
     const auto push = [](const auto&) { return true; };
-    ASSERT_EQ(peer_->channels.try_leave(channel, 4, &ticket, push), ChannelCredits::Taken::kYes);
+    ASSERT_EQ(peer_->use().channels.try_leave(channel, 4, &ticket, push), ChannelCredits::Taken::kYes);
     left.priority = ticket.priority;
     left.epoch = ticket.epoch;
     rig_->engine.messages().take_left_over(std::move(left), rig_->now());

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
+#include <map>
 #include <system_error>
+#include <utility>
 
 #include "base/home.h"
 #include "base/shown.h"
@@ -45,19 +48,54 @@ Look look_at(const std::vector<std::string>& folders, const std::string& name, b
   return found;
 }
 
-std::vector<WorldLook> look_at_world(const std::vector<std::string>& folders, const std::string& name, bool dead) {
-  std::vector<runtime::Flight> flights;
+namespace {
+
+/// By name: formations of worlds of different names are never one, whatever their numbers are.
+std::map<std::string, std::vector<runtime::Flight>> all_flights(const std::vector<std::string>& folders) {
+  std::map<std::string, std::vector<runtime::Flight>> all;
   for (const std::string& folder : folders) {
     for (const std::string& path : runtime::list_flights(folder)) {
       Result<runtime::Flight> flight = runtime::read_flight(path);
-      if (flight && runtime::text_of(flight->header.world_name) == name) flights.push_back(std::move(*flight));
+      if (!flight) continue;
+      const std::string world = runtime::text_of(flight->header.world_name);
+      all[world].push_back(std::move(*flight));
     }
   }
-  std::vector<WorldLook> all = formations(std::move(flights));
-  if (!dead) {
-    std::erase_if(all, [](const WorldLook& look) { return std::ranges::none_of(look, &runtime::Flight::is_alive); });
-  }
   return all;
+}
+
+bool is_on(const WorldLook& look, const std::string& agent) {
+  return std::ranges::any_of(
+      look, [&](const runtime::Flight& flight) { return runtime::text_of(flight.header.agent) == agent; });
+}
+
+}  // namespace
+
+std::vector<WorldLook> look_at_worlds(const std::vector<std::string>& folders, Recorded of, const std::string& name,
+                                      bool dead) {
+  std::vector<WorldLook> all;
+  for (auto& [world, flights] : all_flights(folders)) {
+    if (of == Recorded::kWorld && world != name) continue;
+    std::ranges::move(formations(std::move(flights)), std::back_inserter(all));
+  }
+  std::erase_if(all, [&](const WorldLook& look) {
+    const bool is_gone = !dead && std::ranges::none_of(look, &runtime::Flight::is_alive);
+    return is_gone || (of == Recorded::kAgent && !is_on(look, name));
+  });
+  return all;
+}
+
+std::vector<runtime::Flight> worlds_on(const std::vector<WorldLook>& all, const AgentLook& agent) {
+  std::vector<runtime::Flight> its;
+  const std::string name = agent.status.is_null() ? "" : agent.status.value("agent", "");
+  for (const WorldLook& look : all) {
+    for (const runtime::Flight& flight : look) {
+      const bool is_its =
+          runtime::text_of(flight.header.agent) == name && flight.header.process == agent.reading.process;
+      if (is_its) its.push_back(flight);
+    }
+  }
+  return its;
 }
 
 }  // namespace hawser::cli

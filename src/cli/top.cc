@@ -26,11 +26,13 @@ constexpr const char* kTopExamples =
     "  hawser top --dead prefill-0\n"
     "  hawser top --live prefill-0\n"
     "  hawser top trainer\n"
+    "  hawser top --post-mortem\n"
     "  hawser top trainer --post-mortem --json > ranks.json";
 
 constexpr const char* kTopNote =
     "\nWith the name of a world: its ranks on this host, from their flight recorders, and which rank the\n"
-    "others wait for. Recorders of ranks that died stay an hour (--post-mortem where all have).\n"
+    "others wait for. Recorders of ranks that died stay an hour (--post-mortem where all have). With\n"
+    "--post-mortem the name may be an agent's, for all worlds that it was in; without a name all are shown.\n"
     "\nShown are agents of this user whose pages are in a folder that this process sees: those of other\n"
     "containers are not. A page tells an agent's state once a second while the agent works; that of an\n"
     "agent that died stays an hour (--dead). With --live each agent's process is asked, by a socket that\n"
@@ -88,32 +90,41 @@ void show_worlds(const std::vector<WorldLook>& worlds, const TopWanted& wanted) 
   if (wanted.common.json) {
     Json json = document("top");
     json["worlds"] = Json::array();
-    for (const WorldLook& look : worlds) json["worlds"].push_back(world_json(wanted.name, look, at));
+    for (const WorldLook& look : worlds) json["worlds"].push_back(world_json(look, at));
     if (wanted.once || wanted.post_mortem) return print(json);
     return print_line(json);
   }
   const bool redraws = !wanted.once && !wanted.post_mortem && ::isatty(STDOUT_FILENO) == 1;
   if (redraws) fmt::print("\x1b[H\x1b[2J");
-  for (const WorldLook& look : worlds) fmt::print("{}\n", world_text(wanted.name, look, at));
+  for (const WorldLook& look : worlds) fmt::print("{}\n", world_text(look, at));
   std::fflush(stdout);
 }
 
 Look look_now(const TopWanted& wanted, const std::vector<std::string>& places) {
   Look pages = look_at(places, wanted.name, wanted.dead);
+  const std::vector<WorldLook> worlds = look_at_worlds(places, Recorded::kAll, {}, wanted.dead);
+  for (AgentLook& agent : pages) agent.worlds = worlds_on(worlds, agent);
   return wanted.live ? ask_live(std::move(pages)) : pages;
 }
 
-/// Nothing: there is no world of that name.
-std::optional<int> run_world(const TopWanted& wanted, const std::vector<std::string>& places) {
+std::vector<WorldLook> worlds_now(const TopWanted& wanted, const std::vector<std::string>& places) {
   const bool dead = wanted.dead || wanted.post_mortem;
-  if (wanted.name.empty()) return std::nullopt;
-  std::vector<WorldLook> worlds = look_at_world(places, wanted.name, dead);
+  if (wanted.name.empty() && !wanted.post_mortem) return {};
+  std::vector<WorldLook> worlds =
+      look_at_worlds(places, wanted.name.empty() ? Recorded::kAll : Recorded::kWorld, wanted.name, dead);
+  if (worlds.empty() && wanted.post_mortem) worlds = look_at_worlds(places, Recorded::kAgent, wanted.name, dead);
+  return worlds;
+}
+
+/// Nothing: there is no world to show.
+std::optional<int> run_worlds(const TopWanted& wanted, const std::vector<std::string>& places) {
+  std::vector<WorldLook> worlds = worlds_now(wanted, places);
   if (worlds.empty()) return std::nullopt;
   show_worlds(worlds, wanted);
   while (!wanted.once && !wanted.post_mortem && !worlds.empty()) {
     pause(wanted.interval);
     if (interrupted()) break;
-    worlds = look_at_world(places, wanted.name, dead);
+    worlds = worlds_now(wanted, places);
     show_worlds(worlds, wanted);
   }
   return kExitOk;
@@ -127,12 +138,16 @@ int run_top(const TopWanted& wanted) {
   const Result<std::vector<std::string>> places = page_folders(wanted.common.config, wanted.folder);
   if (!places) return fail("top", wanted.common.json, places.error());
   catch_interrupts();
-  if (const std::optional<int> done = run_world(wanted, *places)) return *done;
+  if (const std::optional<int> done = run_worlds(wanted, *places)) return *done;
   if (wanted.post_mortem) {
-    return fail("top", wanted.common.json,
-                Status(Code::kNotFound, "no rank of a world '" + wanted.name + "' has left a flight recorder here")
-                    .with_advice("give the world's name; recorders stay an hour after a rank died, in the folder of "
-                                 "its status page"));
+    return fail(
+        "top", wanted.common.json,
+        Status(Code::kNotFound, wanted.name.empty() ? "no rank has left a flight recorder here"
+                                                    : "neither a rank of a world nor an agent '" + wanted.name +
+                                                          "' has left a flight recorder here")
+            .with_advice(
+                "give the name of a world or an agent; recorders stay an hour after a rank died, in the folder of "
+                "its status page"));
   }
   Look before = look_now(wanted, *places);
   do {
@@ -161,8 +176,9 @@ void add_top(Shell& shell) {
   command->add_flag("--once", wanted->once, "Look twice, an interval apart, print, and end");
   command->add_flag("--live", wanted->live, "Ask the agents' processes instead of reading their pages");
   command->add_flag("--dead", wanted->dead, "Show agents that died within the last hour, too");
-  command->add_flag("--post-mortem", wanted->post_mortem,
-                    "What the ranks of a world did last, also where all of them are dead");
+  command->add_flag(
+      "--post-mortem", wanted->post_mortem,
+      "What the ranks of a world, of an agent's worlds, or of all worlds did last, also where all are dead");
   command->add_option("--folder", wanted->folder, "Look for pages here (default: where agents put them)");
   add_duration(command, "--interval", wanted->interval, "Between two looks (default 1s; pages change once a second)");
   command->footer(command->get_footer() + kTopNote);

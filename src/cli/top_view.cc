@@ -8,6 +8,7 @@
 #include "cli/page_fields.h"
 #include "cli/table.h"
 #include "cli/units.h"
+#include "cli/world_view.h"
 
 namespace hawser::cli {
 namespace {
@@ -91,6 +92,7 @@ std::string details(const AgentLook& agent, const AgentLook* before, Instant at)
   if (const std::size_t told = rows(agent.status, "peers").size(); sessions > told) {
     all += fmt::format("  and {} peers more, which moved less\n", sessions - told);
   }
+  all += agent_worlds_text(agent.worlds, at);
   all += waiting_rows(agent, at, {});
   const std::uint64_t waiting = number(agent.status, "waiting_in_all");
   if (const std::size_t told = rows(agent.status, "waiting").size(); waiting > told) {
@@ -159,7 +161,7 @@ std::string top_text(const Look& now, const Look& before, Instant at) {
                rate_text(time.per_second(agent.status, then, "bytes_read")),
                std::to_string(number(agent.status, "in_flight")), std::to_string(number(agent.status, "transfers")),
                std::to_string(number(agent.status, "errors")), last == "-" ? last : last + " ago"});
-    if (!rows(agent.status, "peers").empty() || !rows(agent.status, "waiting").empty()) {
+    if (!rows(agent.status, "peers").empty() || !rows(agent.status, "waiting").empty() || !agent.worlds.empty()) {
       all += details(agent, earlier, at);
     }
   }
@@ -185,6 +187,7 @@ Json top_rows(const Look& now, const Look& before, Instant at) {
     row["bytes_read_per_s"] = rate("bytes_read");
     if (agent.is_live || !agent.not_live.empty()) row["live"] = agent.is_live;
     if (!agent.not_live.empty()) row["not_live"] = agent.not_live;
+    if (!agent.worlds.empty()) row["worlds"] = agent_worlds_json(agent.worlds);
     all.push_back(std::move(row));
   }
   return all;

@@ -13,6 +13,7 @@
 
 #include "base/status_page.h"
 #include "cli/json_out.h"
+#include "runtime/flight_file.h"
 
 namespace hawser::cli {
 
@@ -23,6 +24,7 @@ struct AgentLook {
   nlohmann::json status;  ///< Its text, parsed; null: nothing was published yet, or it cannot be read.
   bool is_live = false;   ///< The status is what its process said when it was asked.
   std::string not_live;   ///< Why it is not, though its process was asked.
+  std::vector<runtime::Flight> worlds = {};  ///< The flight recorders of its ranks, one for each world.
 };
 using Look = std::vector<AgentLook>;
 

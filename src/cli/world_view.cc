@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -19,6 +20,7 @@ namespace {
 
 using runtime::Flight;
 using runtime::FlightEntry;
+using runtime::FlightHeader;
 using runtime::FlightState;
 using runtime::text_of;
 
@@ -45,6 +47,10 @@ bool is_unfinished(const Flight& flight, const FlightEntry& entry) {
 
 std::string state_text(const Flight& flight) {
   return !flight.is_alive ? "dead" : flight.is_stopped ? "stopped" : "up";
+}
+
+std::string ended_text(const FlightEntry& entry) {
+  return fmt::format("{} number {}{}", operation_text(entry), entry.number, entry.code == 0 ? "" : ", failed");
 }
 
 std::string for_text(Instant at, std::int64_t since_ns) {
@@ -273,6 +279,63 @@ Json torch_json(const Flight& flight, const std::map<std::uint64_t, Group>& grou
   return json;
 }
 
+/// The group is the world that these ranks opened. Its name was cut in the entries.
+bool is_opened(const FlightHeader& opened, const Group& group) {
+  std::array<char, sizeof(FlightEntry::world_name)> cut{};
+  runtime::put_text(cut, text_of(opened.world_name));
+  return group.description == base::shown(text_of(cut));
+}
+
+/// What the ranks did there, each by its number there. `with_all`: ranks that did nothing there, too.
+WorldLook of_world(const WorldLook& look, std::uint64_t world, bool with_all) {
+  WorldLook its;
+  for (const Flight& flight : look) {
+    Flight there = flight;
+    std::erase_if(there.entries, [world](const FlightEntry& entry) { return entry.world != world; });
+    if (!there.entries.empty()) there.header.rank = there.entries.front().rank;
+    if (with_all || !there.entries.empty()) its.push_back(std::move(there));
+  }
+  std::ranges::sort(its, {}, [](const Flight& flight) { return flight.header.rank; });
+  return its;
+}
+
+std::string table_of(const WorldLook& look, Instant at) {
+  Table table({{"rank", Align::kRight},
+               {"process", Align::kRight},
+               {"state"},
+               {"does"},
+               {"number", Align::kRight},
+               {"elements", Align::kRight},
+               {"for", Align::kRight},
+               {"last ended"},
+               {"ago", Align::kRight},
+               {"last to begin", Align::kRight}});
+  const std::map<std::uint32_t, std::size_t> last = arrivals(look);
+  for (const Flight& flight : look) {
+    const FlightEntry* const now = present(flight);
+    const FlightEntry* const ended = last_ended(flight);
+    const auto arrived = last.find(flight.header.rank);
+    table.add({std::to_string(flight.header.rank), std::to_string(flight.header.process), state_text(flight),
+               now == nullptr ? "-" : operation_text(*now), now == nullptr ? "-" : std::to_string(now->number),
+               now == nullptr ? "-" : std::to_string(now->count), now == nullptr ? "-" : for_text(at, now->begun_ns),
+               ended == nullptr ? "-" : ended_text(*ended), ended == nullptr ? "-" : for_text(at, ended->ended_ns),
+               fmt::format("{} times", arrived == last.end() ? 0 : arrived->second)});
+  }
+  return table.to_string();
+}
+
+/// One world of an agent: "world 'trainer': rank 0 of 2, all_reduce f32 number 7 for 3.66 s".
+std::string line_of(const std::string& name, const Flight& flight, std::uint32_t size, Instant at) {
+  std::string text = fmt::format("  world '{}': rank {} of {}", name, flight.header.rank, size);
+  if (const FlightEntry* const now = present(flight)) {
+    return text +
+           fmt::format(", {} number {} for {}\n", operation_text(*now), now->number, for_text(at, now->begun_ns));
+  }
+  const FlightEntry* const ended = last_ended(flight);
+  if (ended == nullptr) return text + "\n";
+  return text + fmt::format(", {} ended {} ago\n", ended_text(*ended), for_text(at, ended->ended_ns));
+}
+
 }  // namespace
 
 std::vector<WorldLook> formations(std::vector<Flight> flights) {
@@ -329,41 +392,29 @@ std::vector<std::string> differing(const WorldLook& look) {
   return all;
 }
 
-std::string world_text(const std::string& name, const WorldLook& look, Instant at) {
-  const std::uint32_t size = look.front().header.size;
-  std::string all = fmt::format("world '{}': {} of {} ranks were on this host\n", base::shown(name), look.size(), size);
-  Table table({{"rank", Align::kRight},
-               {"process", Align::kRight},
-               {"state"},
-               {"does"},
-               {"number", Align::kRight},
-               {"elements", Align::kRight},
-               {"for", Align::kRight},
-               {"last ended"},
-               {"ago", Align::kRight},
-               {"last to begin", Align::kRight}});
-  const std::map<std::uint32_t, std::size_t> last = arrivals(look);
-  for (const Flight& flight : look) {
-    const FlightEntry* const now = present(flight);
-    const FlightEntry* const ended = last_ended(flight);
-    const auto arrived = last.find(flight.header.rank);
-    table.add({std::to_string(flight.header.rank), std::to_string(flight.header.process), state_text(flight),
-               now == nullptr ? "-" : operation_text(*now), now == nullptr ? "-" : std::to_string(now->number),
-               now == nullptr ? "-" : std::to_string(now->count), now == nullptr ? "-" : for_text(at, now->begun_ns),
-               ended == nullptr ? "-"
-                                : fmt::format("{} number {}{}", operation_text(*ended), ended->number,
-                                              ended->code == 0 ? "" : ", failed"),
-               ended == nullptr ? "-" : for_text(at, ended->ended_ns),
-               fmt::format("{} times", arrived == last.end() ? 0 : arrived->second)});
+std::string world_name(const WorldLook& look) { return text_of(look.front().header.world_name); }
+
+std::string world_text(const WorldLook& look, Instant at) {
+  const FlightHeader& opened = look.front().header;
+  std::string all = fmt::format("world '{}': {} of {} ranks were on this host\n", base::shown(world_name(look)),
+                                look.size(), opened.size);
+  const std::map<std::uint64_t, Group> groups = groups_of(look);
+  const auto own = std::ranges::find_if(groups, [&](const auto& each) { return is_opened(opened, each.second); });
+  all += table_of(own == groups.end() ? look : of_world(look, own->first, true), at);
+  for (const auto& [world, group] : groups) {
+    if (own != groups.end() && world == own->first) continue;
+    const WorldLook its = of_world(look, world, false);
+    all += fmt::format("\n'{}': {} of {} ranks were on this host\n", group.description, its.size(),
+                       its.front().entries.front().size);
+    all += table_of(its, at);
   }
-  all += table.to_string();
   for (const Behind& one : behind(look)) all += behind_text(one, at);
   for (const std::string& one : differing(look)) all += one + "\n";
   return all;
 }
 
-Json world_json(const std::string& name, const WorldLook& look, Instant at) {
-  Json json = {{"world", base::shown(name)},
+Json world_json(const WorldLook& look, Instant at) {
+  Json json = {{"world", base::shown(world_name(look))},
                {"size", look.front().header.size},
                {"ranks", Json::array()},
                {"behind", Json::array()},
@@ -386,6 +437,34 @@ Json world_json(const std::string& name, const WorldLook& look, Instant at) {
                               {"for_ns", std::max<std::int64_t>(at.ns() - one.since_ns, 0)}});
   }
   return json;
+}
+
+std::string agent_worlds_text(const std::vector<Flight>& flights, Instant at) {
+  std::string all;
+  for (const Flight& flight : flights) {
+    const std::map<std::uint64_t, Group> groups = groups_of({flight});
+    const bool has_own =
+        std::ranges::any_of(groups, [&](const auto& each) { return is_opened(flight.header, each.second); });
+    if (!has_own)
+      all += line_of(base::shown(text_of(flight.header.world_name)), {.header = flight.header}, flight.header.size, at);
+    for (const auto& [world, group] : groups) {
+      const WorldLook its = of_world({flight}, world, false);
+      all += line_of(group.description, its.front(), its.front().entries.front().size, at);
+    }
+  }
+  return all;
+}
+
+Json agent_worlds_json(const std::vector<Flight>& flights) {
+  Json all = Json::array();
+  for (const Flight& flight : flights) {
+    all.push_back({{"world", base::shown(text_of(flight.header.world_name))},
+                   {"rank", flight.header.rank},
+                   {"size", flight.header.size},
+                   {"state", state_text(flight)},
+                   {"flight_recorder", torch_json(flight, groups_of({flight}))}});
+  }
+  return all;
 }
 
 }  // namespace hawser::cli

@@ -1,6 +1,6 @@
 #pragma once
 
-// What `hawser top WORLD` shows: the flight recorders of a world's ranks on this host (runtime/flight_file.h), who does
+// What `hawser top` shows of worlds: the flight recorders of their ranks on this host (runtime/flight_file.h), who does
 // what since when, and whom the others wait for.
 //
 // Thread rule: pure functions.
@@ -39,8 +39,18 @@ std::vector<Behind> behind(const WorldLook& look);
 /// Calls of one number that are not of one kind: "number 7 of 'trainer' is all_reduce f32 of 4 on rank 0, ...".
 std::vector<std::string> differing(const WorldLook& look);
 
-std::string world_text(const std::string& name, const WorldLook& look, Instant at);
+/// The name of the world that all of these ranks opened.
+std::string world_name(const WorldLook& look);
+
+/// A table of the world, one of each of its groups, and who is behind in them.
+std::string world_text(const WorldLook& look, Instant at);
 /// As JSON. Each rank has `flight_recorder`, in the form that torch's flight recorder dumps.
-Json world_json(const std::string& name, const WorldLook& look, Instant at);
+Json world_json(const WorldLook& look, Instant at);
+
+/// The worlds of one agent, from the recorders of its ranks: a line for each world, and for each group that it calls
+/// something in.
+std::string agent_worlds_text(const std::vector<runtime::Flight>& flights, Instant at);
+/// As JSON: of each opened world its rank, with `flight_recorder` as in `world_json`.
+Json agent_worlds_json(const std::vector<runtime::Flight>& flights);
 
 }  // namespace hawser::cli

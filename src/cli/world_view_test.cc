@@ -66,7 +66,7 @@ TEST(WorldView, NamesTheRankThatTheOthersWaitFor) {
   EXPECT_FALSE(all[0].is_alive);
   EXPECT_EQ(all[0].waiting, (std::vector<std::uint32_t>{0, 1}));
   EXPECT_EQ(all[0].since_ns, 25 * kMs);
-  const std::string text = world_text("trainer", one_dead(), Instant::from_ns(1025 * kMs));
+  const std::string text = world_text(one_dead(), Instant::from_ns(1025 * kMs));
   EXPECT_NE(text.find("rank 2 of 'trainer' is dead and had not begun all_reduce"), std::string::npos) << text;
   EXPECT_NE(text.find("ranks 0 and 1 wait for it, since 1.00 s ago"), std::string::npos) << text;
 }
@@ -98,7 +98,7 @@ TEST(WorldView, CountsWhoBeganLast) {
     add(look[0], static_cast<std::uint64_t>(i), 10 * i, 10 * i + 5);
     add(look[1], static_cast<std::uint64_t>(i), 10 * i + (i == 4 ? -1 : 1), 10 * i + 5);
   }
-  const std::string text = world_text("trainer", look, Instant::from_ns(100 * kMs));
+  const std::string text = world_text(look, Instant::from_ns(100 * kMs));
   EXPECT_NE(text.find("1 times"), std::string::npos) << text;
   EXPECT_NE(text.find("3 times"), std::string::npos) << text;
 }
@@ -140,7 +140,7 @@ TEST(WorldView, GroupsCountByThemselves) {
 }
 
 TEST(WorldView, HasTheFormOfTorchsRecorder) {
-  const Json all = world_json("trainer", one_dead(), Instant::from_ns(100 * kMs));
+  const Json all = world_json(one_dead(), Instant::from_ns(100 * kMs));
   EXPECT_EQ(all["ranks"].size(), 3u);
   EXPECT_EQ(all["behind"][0]["rank"], 2);
   const Json& flight = all["ranks"][0]["flight_recorder"];
@@ -167,7 +167,7 @@ TEST(WorldView, GroupsAreToldByTheRanksOfTheirWorld) {
     if (flight.header.rank > 0) add(flight, 1, 30, 40, 4, "barrier", 77);
     if (flight.header.rank > 0) flight.entries.back().rank = flight.header.rank - 1;
   }
-  const Json all = world_json("trainer", look, Instant::from_ns(100 * kMs));
+  const Json all = world_json(look, Instant::from_ns(100 * kMs));
   for (const int rank : {1, 2}) {
     const Json& flight = all["ranks"][static_cast<std::size_t>(rank)]["flight_recorder"];
     EXPECT_EQ(flight["pg_config"]["000000000000004d"]["ranks"], "[1, 2]");
@@ -175,13 +175,47 @@ TEST(WorldView, GroupsAreToldByTheRanksOfTheirWorld) {
   }
 }
 
+TEST(WorldView, EachGroupHasATableOfItsOwn) {
+  WorldLook look = {rank_flight(0), rank_flight(1), rank_flight(2)};
+  for (Flight& flight : look) {
+    add(flight, 5, 10, 20);
+    if (flight.header.rank == 0) continue;
+    add(flight, 1, 30 + flight.header.rank, flight.header.rank == 1 ? -1 : 50, 4, "barrier", 77);
+    flight.entries.back().rank = flight.header.rank - 1;
+    flight.entries.back().size = 2;
+  }
+  const std::string text = world_text(look, Instant::from_ns(1031 * kMs));
+  EXPECT_NE(text.find("world 'trainer': 3 of 3 ranks"), std::string::npos) << text;
+  const std::size_t group = text.find("'trainer/1.0': 2 of 2 ranks");
+  ASSERT_NE(group, std::string::npos) << text;
+  EXPECT_EQ(text.find("1.00 s"), text.find("1.00 s", group)) << text;  // Only there a rank is at work.
+  EXPECT_NE(text.find("1 times", group), std::string::npos) << text;   // All of the group came.
+}
+
+TEST(WorldView, AnAgentsWorldsAreALineEach) {
+  std::vector<Flight> flights = {rank_flight(1, 2), rank_flight(0, 3)};
+  add(flights[0], 3, 10, 20);
+  add(flights[0], 1, 30, -1, 4, "barrier", 77);
+  runtime::put_text(flights[1].header.world_name, "pairs");
+  const std::string text = agent_worlds_text(flights, Instant::from_ns(1030 * kMs));
+  EXPECT_EQ(text,
+            "  world 'trainer': rank 1 of 2, all_reduce f32 number 3 ended 1.01 s ago\n"
+            "  world 'trainer/1.0': rank 1 of 2, barrier f32 number 1 for 1.00 s\n"
+            "  world 'pairs': rank 0 of 3\n");
+  const Json listed = agent_worlds_json(flights);
+  ASSERT_EQ(listed.size(), 2U);
+  EXPECT_EQ(listed[0]["flight_recorder"]["pg_config"].size(), 2U);
+  EXPECT_EQ(listed[1]["world"], "pairs");
+  EXPECT_EQ(listed[1]["flight_recorder"]["entries"].size(), 0U);
+}
+
 TEST(WorldView, HostileNamesAreWrittenOut) {
   WorldLook look = {rank_flight(0, 1)};
   add(look[0], 1, 10, 20, 4, "bad\nname\x1b[2J");
-  const std::string text = world_text("a\nb", look, Instant::from_ns(100 * kMs));
+  const std::string text = world_text(look, Instant::from_ns(100 * kMs));
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
   EXPECT_EQ(std::ranges::count(text, '\n'), 3) << text;
-  EXPECT_FALSE(world_json("a", look, Instant::from_ns(0)).dump().empty());
+  EXPECT_FALSE(world_json(look, Instant::from_ns(0)).dump().empty());
 }
 
 }  // namespace

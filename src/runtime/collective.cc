@@ -138,9 +138,7 @@ bool Collective::goes_by_schedule(Instant now) {
 
 void Collective::note_algorithm(schedule::Algorithm its) {
   taken = its;
-  if (Recorder* const recorder = mailbox->recorder()) {
-    recorder->change_algorithm(recorded, static_cast<std::uint32_t>(its) + 1);
-  }
+  if (rerouted) rerouted(*this);
 }
 
 void Collective::begin_on_board(Board& board, std::uint64_t turn, Instant now) {

@@ -78,6 +78,8 @@ class Collective final : public Operation, public Listener, public BoardUser {
   std::function<void(Collective&, Instant now)> ended;
   /// Told when its deadline has come.
   std::function<void(Collective&, Instant now)> late;
+  /// Told when `taken` has been found. May be empty.
+  std::function<void(const Collective&)> rerouted;
   /// Told while it is under way, when `roll` says so.
   std::function<void(Collective&, Instant now)> checking;
   RollCall roll;

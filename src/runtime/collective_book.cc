@@ -28,11 +28,11 @@ std::string missing_of(const Collective& waiting) {
 }  // namespace
 
 std::uint64_t CollectiveBook::record(FlightEntry flight, std::uint64_t number, Instant now) {
-  Recorder* const recorder = site_.mailbox->recorder();
-  if (recorder == nullptr) return 0;
+  Recorder* const its = recorder();
+  if (its == nullptr) return 0;
   flight.world = site_.world;
   flight.number = number;
-  return recorder->begin(flight, now);
+  return its->begin(flight, now);
 }
 
 /// It is one of those that are under way.
@@ -50,6 +50,10 @@ void CollectiveBook::admit(const std::shared_ptr<Collective>& collective, const 
     over.fail(Status(Code::kTimedOut, over.title() + " did not end by its deadline" + missing_of(over)), at);
   };
   collective->checking = [this](Collective& waiting, Instant at) { check_awaited(waiting, at); };
+  collective->rerouted = [this](const Collective& its) {
+    Recorder* const where = recorder();
+    if (where != nullptr) where->change_algorithm(its.recorded, static_cast<std::uint32_t>(its.taken) + 1);
+  };
   collective->self = collective;
   under_way_.push_back(*collective);
 }
@@ -200,8 +204,8 @@ void CollectiveBook::note_good(std::uint64_t number) {
 }
 
 void CollectiveBook::note_end(const Ticket& ticket, Code code, Instant now) {
-  Recorder* const recorder = ticket.recorded == 0 ? nullptr : site_.mailbox->recorder();
-  if (recorder != nullptr) recorder->end(ticket.recorded, code, now);
+  Recorder* const its = ticket.recorded == 0 ? nullptr : recorder();
+  if (its != nullptr) its->end(ticket.recorded, code, now);
 }
 
 /// Each rank has counts of its own for an all_to_all: the digest does not hold them.

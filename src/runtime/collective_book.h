@@ -49,6 +49,8 @@ class CollectiveBook {
     std::function<Status(const Status& status)> explained;
     /// A line for the log.
     std::function<void(const std::string& text)> warn;
+    /// Where the world's collectives are written down. Null, or empty: nowhere.
+    std::function<Recorder*()> recorder = {};
   };
   /// What is answered to a peer who asks whether this rank called the same.
   enum class Answer : std::uint8_t {
@@ -103,6 +105,7 @@ class CollectiveBook {
   void end_misfit(const Peer& by, std::uint64_t number, Instant now);
   Status not_the_same(const Peer& by, std::uint64_t number) const;
   void check_awaited(Collective& waiting, Instant now);
+  Recorder* recorder() const { return hooks_.recorder ? hooks_.recorder() : nullptr; }
   std::uint64_t record(FlightEntry flight, std::uint64_t number, Instant now);
   void admit(const std::shared_ptr<Collective>& collective, const Ticket& ticket);
   void note_good(std::uint64_t number);

@@ -38,7 +38,8 @@ void CollectiveDesk::open(Site site) {
               .warn =
                   [this](const std::string& text) {
                     agent::inner::log_of(site_.seat->agent).write(LogLevel::kWarn, "{}", text);
-                  }});
+                  },
+              .recorder = [its = &seat] { return its->recorder(); }});
   boards_.open({.world = site_.world, .roster = site_.roster, .seat = &seat, .is_sparse = is_sparse},
                maker_.several_hosts());  // A group has them now, a world once all have entered.
 }

@@ -53,11 +53,12 @@ struct FlightHeader {
   std::int64_t opened_ns = 0, opened_wall_ns = 0;  ///< One moment by both clocks; the second since 1970.
   std::int64_t last_ns = 0;                        ///< When it recorded last.
   std::array<char, 256> world_name{};
+  std::array<char, 256> agent{};  ///< The name of the agent that it lives in, which may be in several worlds.
 };
 
 inline constexpr std::size_t kFlightBytes = kFlightHeader + kFlightEntries * sizeof(FlightEntry);
 inline constexpr std::uint64_t kFlightMagic = 0x4c46'5253'5741'4831;
-inline constexpr std::uint32_t kFlightVersion = 1;
+inline constexpr std::uint32_t kFlightVersion = 2;
 
 /// How such a file is made, and when it has become old.
 base::LeftFile::Shape flight_shape();

@@ -43,7 +43,7 @@
 #include "runtime/mail_desk.h"
 #include "runtime/matcher.h"
 #include "runtime/outbox.h"
-#include "runtime/recorder.h"
+#include "runtime/recorders.h"
 #include "runtime/watchers.h"
 #include "wire/session.h"
 
@@ -173,11 +173,8 @@ class Mailbox final : public agent::Service {
   }
   void note_end() { carrier_.note_end(); }
   Instant now() const { return carrier_.now(); }
-  /// What the rank does is written down there from now on.
-  void record_by(Recorder recorder) { recorder_.emplace(std::move(recorder)); }
-  /// Null: nothing is written down.
-  Recorder* recorder() { return recorder_ ? &*recorder_ : nullptr; }
-  void stop_recording() { recorder_.reset(); }
+  /// Of the worlds that live here.
+  Recorders& recorders() { return recorders_; }
 
   std::span<const agent::OwnChannel> channels() const override;
   Status on_message(agent::Session& session, std::uint32_t channel, std::span<const std::byte> bytes,
@@ -194,9 +191,7 @@ class Mailbox final : public agent::Service {
   bool prepare_sleep() override { return jobs_.prepare_sleep(); }
   std::size_t expire(Instant now) override;
   void describe(const agent::Visitor& visitor) const override;
-  void disown_after_fork() override {
-    if (recorder_) recorder_->disown_after_fork();
-  }
+  void disown_after_fork() override { recorders_.disown_after_fork(); }
 
  private:
   using Deadlines = base::TimerHeap<Operation, &Operation::alarm>;
@@ -232,7 +227,7 @@ class Mailbox final : public agent::Service {
   void on_check(agent::Session& session, const wire::RuntimeMessage& message, Instant now);
 
   agent::Carrier& carrier_;
-  std::optional<Recorder> recorder_;
+  Recorders recorders_;
   Matcher matcher_;
   Deadlines deadlines_;
   Watchers watchers_;

@@ -106,7 +106,7 @@ Result<std::shared_ptr<RankSeat::Drive>> RankSeat::drive_of(Agent& agent) {
   return drive;
 }
 
-Result<std::shared_ptr<RankSeat>> RankSeat::join(Agent& agent, bool driven) {
+Result<std::shared_ptr<RankSeat>> RankSeat::join(Agent& agent, bool driven, SeatHooks hooks) {
   const auto make = [](agent::Carrier& carrier) -> std::shared_ptr<agent::Service> {
     return std::make_shared<Mailbox>(carrier);
   };
@@ -117,7 +117,11 @@ Result<std::shared_ptr<RankSeat>> RankSeat::join(Agent& agent, bool driven) {
   if (seat->mailbox == nullptr) {
     return Status(Code::kUnsupported, "World::open: agent '" + std::string(agent.name()) + "' is a world's own");
   }
-  HAWSER_TRY_ASSIGN(seat->host_, base::this_host());
+  seat->host_ = hooks.host;
+  if (seat->host_ == 0) {
+    HAWSER_TRY_ASSIGN(seat->host_, base::this_host());
+  }
+  seat->hooks_ = std::move(hooks);
   seat->agent = agent::inner::borrowed(agent);
   seat->open_shelf();
   if (driven) {
@@ -127,7 +131,10 @@ Result<std::shared_ptr<RankSeat>> RankSeat::join(Agent& agent, bool driven) {
 }
 
 void RankSeat::leave_agent() {
-  static_cast<void>(agent::inner::under_lane(agent, "World", [this](Instant) { pasts_.clear(); }));
+  static_cast<void>(agent::inner::under_lane(agent, "World", [this](Instant) {
+    pasts_.clear();
+    if (recording_ != nullptr) mailbox->recorders().remove(*std::exchange(recording_, nullptr));
+  }));
   pasts_.clear();
   boards_.reset();
   mailbox.reset();
@@ -149,13 +156,12 @@ void RankSeat::keep(std::unique_ptr<PastAccord> past) {
   if (pasts_.size() > kPastsMax) pasts_.pop_front();
 }
 
-/// Of several worlds on one agent the first is written down.
-void RankSeat::record(const Recorder::Site& site, const LogOptions& log) {
-  if (is_guest_ && mailbox->recorder() != nullptr) return;
+void RankSeat::record(Recorder::Site site, const LogOptions& log) {
   const std::filesystem::path page(agent::inner::status_page(agent));
   if (page.empty()) return;
-  // The file of a world that went wrong stays, and the agent may be in another one.
+  // An agent of the program's may be in several worlds, and the file of a world that went wrong stays.
   const std::string suffix = is_guest_ ? "-" + std::to_string(FormationWatch::key_of(site.world)) : "";
+  site.agent = agent.name();
   Result<Recorder> recorder =
       Recorder::open(page.parent_path().string(), page.stem().string() + suffix, site, agent::inner::now(agent));
   if (!recorder) {
@@ -163,10 +169,8 @@ void RankSeat::record(const Recorder::Site& site, const LogOptions& log) {
                base::shown(site.world), recorder.error().to_string());
     return;
   }
-  static_cast<void>(agent::inner::under_lane(agent, "World", [&](Instant) {
-    is_recorded_ = true;
-    mailbox->record_by(std::move(*recorder));
-  }));
+  static_cast<void>(agent::inner::under_lane(
+      agent, "World", [&](Instant) { recording_ = &mailbox->recorders().add(std::move(*recorder)); }));
 }
 
 RankSeat::~RankSeat() {

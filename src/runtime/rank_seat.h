@@ -35,7 +35,8 @@ inline constexpr std::size_t kPastsMax = 64;    ///< Closed worlds that it still
 /// How a rank is run other than by threads of this library: for the simulator.
 struct SeatHooks {
   using Tenant = std::function<std::shared_ptr<agent::Service>(agent::Carrier& carrier)>;
-  /// Opens the agent, which somebody else turns. Empty: as agent::inner::open, with a driver where one is asked for.
+  /// Opens the agent of a rank that is no guest; somebody else turns it. Empty: as agent::inner::open, with a driver
+  /// where one is asked for.
   std::function<Result<Agent>(AgentOptions options, Tenant tenant)> open = {};
   /// Runs a handler's job, later, without the lane's lock. It may drop the job. Empty: the seat's workers run it.
   std::function<void(std::function<void()> job)> run = {};
@@ -55,13 +56,17 @@ class RankSeat {
                                                 SeatHooks hooks = {});
   /// A guest in that agent. `driven`: the library's thread runs it while it has guests, if no other driver does.
   /// kUnsupported: the agent has another service in the mailbox's place.
-  static Result<std::shared_ptr<RankSeat>> join(Agent& agent, bool driven);
+  static Result<std::shared_ptr<RankSeat>> join(Agent& agent, bool driven, SeatHooks hooks = {});
   bool is_guest() const { return is_guest_; }
-  /// Under the lane. Null: what the rank does is not written down, or only what it does in another world of its agent.
-  Recorder* recorder() { return is_recorded_ ? mailbox->recorder() : nullptr; }
+  /// Under the lane. Null: what the rank does in its worlds is not written down.
+  Recorder* recorder() { return recording_ != nullptr && *recording_ ? &**recording_ : nullptr; }
   /// Writes down what the rank does, beside the agent's status page. Without a page it does not, and without room for
   /// the file it says so in the log.
-  void record(const Recorder::Site& site, const LogOptions& log);
+  void record(Recorder::Site site, const LogOptions& log);
+  /// Under the lane.
+  void stop_recording() {
+    if (recording_ != nullptr) recording_->reset();
+  }
   RankSeat() = default;
   ~RankSeat();
   RankSeat(const RankSeat&) = delete;
@@ -101,8 +106,8 @@ class RankSeat {
   void leave_agent();
 
   bool is_guest_ = false;
-  bool is_recorded_ = false;
   std::optional<BoardShelf> boards_;
+  Recorders::Place* recording_ = nullptr;  ///< In the mailbox.
   std::deque<std::unique_ptr<PastAccord>> pasts_;
   SeatHooks hooks_;
   SettledCosts costs_;

@@ -25,6 +25,7 @@ Result<Recorder> Recorder::open(const std::string& folder, std::string_view name
   header.opened_wall_ns =
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
   put_text(header.world_name, site.world);
+  put_text(header.agent, site.agent);
   std::atomic_ref(header.magic).store(kFlightMagic, std::memory_order_release);
   return recorder;
 }

@@ -23,6 +23,7 @@ class Recorder {
   struct Site {
     std::string_view world;  ///< Its name,
     std::uint32_t rank = 0, size = 0;
+    std::string_view agent = {};  ///< The name of the agent that the rank lives in.
   };
   /// `folder`/`name`.flight. Errors: what the kernel says.
   static Result<Recorder> open(const std::string& folder, std::string_view name, const Site& site, Instant now);

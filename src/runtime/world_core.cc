@@ -77,14 +77,15 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open_agent(const WorldOptions& opt
   return core;
 }
 
-Result<std::shared_ptr<WorldCore>> WorldCore::open_guest(Agent& agent, WorldOptions options) {
+Result<std::shared_ptr<WorldCore>> WorldCore::open_guest(Agent& agent, WorldOptions options, SeatHooks hooks) {
   options.agent = agent::inner::options_of(agent);
-  HAWSER_TRY_ASSIGN(const std::shared_ptr<WorldCore> core, prepare(options, options.rank, options.size, std::nullopt));
+  HAWSER_TRY_ASSIGN(const std::shared_ptr<WorldCore> core,
+                    prepare(options, options.rank, options.size, hooks.told_costs));
   if (options.topology.kind != Topology::Kind::kFull) {
     return Status(Code::kUnsupported, "World::open: a world on an agent of the program's has the full topology")
         .with_advice("open the world without an agent, or leave the topology out");
   }
-  HAWSER_TRY_ASSIGN(core->seat_, RankSeat::join(agent, options.driven));
+  HAWSER_TRY_ASSIGN(core->seat_, RankSeat::join(agent, options.driven, std::move(hooks)));
   core->open_requests();
   return core;
 }
@@ -409,7 +410,7 @@ void WorldCore::end_family(Instant now) {
     each.say_gone(left, now);
     if (&each != this) each.on_close(now);
   });
-  if (seat_->recorder() != nullptr) seat_->mailbox->stop_recording();
+  seat_->stop_recording();
 }
 
 void WorldCore::on_agent_closing(const Status& why, Instant now) {
@@ -474,7 +475,7 @@ std::vector<MemoryUse> WorldCore::memory() const {
     mailbox.for_family(family_, [&sum](Watcher& each) { each.add_memory(sum); });
     sum.unreceived = mailbox.unreceived(family_);
     if (seat_->relay != nullptr) sum.relays = seat_->relay->held_bytes();
-    if (mailbox.recorder() != nullptr) sum.flight_recorder = kFlightBytes;
+    if (seat_->recorder() != nullptr) sum.flight_recorder = kFlightBytes;
   }));
   sum.boards = seat_->board_bytes();
   sum.receives = buffers_->held();

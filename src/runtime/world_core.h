@@ -37,7 +37,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   static Result<std::shared_ptr<WorldCore>> open_agent(const WorldOptions& options, std::uint32_t rank,
                                                        std::uint32_t size, SeatHooks hooks = {});
   /// The same, on an agent of the program's.
-  static Result<std::shared_ptr<WorldCore>> open_guest(Agent& agent, WorldOptions options);
+  static Result<std::shared_ptr<WorldCore>> open_guest(Agent& agent, WorldOptions options, SeatHooks hooks = {});
   WorldCore() = default;
   /// Where an inline handler of the rank drops the last handle, the world ends soon after, by another thread.
   static std::shared_ptr<WorldCore> make();

@@ -112,3 +112,79 @@ def test_a_rank_that_was_killed_is_found_afterwards(name, tmp_path):
         assert [entry["collective_seq_id"] for entry in calls][:3] == [1, 2, 3], calls
         assert all(entry["input_sizes"] == [[1000]] and entry["input_dtypes"] == ["Float"] for entry in calls), calls
         assert [entry["state"] for entry in calls][:3] == ["completed"] * 3, calls
+
+
+GUESTS = """
+import os, sys, threading, time
+import hawser, numpy
+
+folder, name, end = sys.argv[1:4]
+rank = int(sys.argv[4])
+agent = hawser.Agent(f"{name}-node{rank}", directory=f"file:{folder}/cards", backends=["shm"])
+step = hawser.World.open(size=2, rank=rank, agent=agent, name=f"{name}-step", timeout=60)
+pairs = hawser.World.open(size=2, rank=rank, agent=agent, name=f"{name}-pairs", timeout=60)
+numbers = numpy.ones(10, "float32")
+step.all_reduce(numbers)
+pairs.barrier()
+half = step.split(rank)
+twin = step.duplicate()
+half.barrier()
+twin.barrier()
+open(f"{folder}/ready{rank}", "w").close()
+while not os.path.exists(f"{folder}/go"):
+    if rank == 0 and twin is not None:
+        waiting = [twin.iall_reduce(numbers), pairs.ibarrier()]
+        twin = None
+    time.sleep(0.01)
+if end == "kill":
+    os.kill(os.getpid(), 9)
+"""
+
+
+def test_all_worlds_of_an_agent_and_their_groups_are_shown(name, tmp_path):
+    script = tmp_path / "guest.py"
+    script.write_text(GUESTS)
+    processes = [subprocess.Popen([sys.executable, str(script), str(tmp_path), name, "kill", str(rank)])
+                 for rank in range(2)]
+    try:
+        eventually(lambda: all((tmp_path / f"ready{rank}").exists() for rank in range(2)), PATIENCE)
+
+        def waits_in(world):
+            done = subprocess.run([HAWSER, "top", world, "--once", "--json"], capture_output=True, text=True)
+            worlds = json.loads(done.stdout).get("worlds", []) if done.returncode == 0 else []
+            return [(late["world"], late["operation"], late["rank"]) for each in worlds for late in each["behind"]]
+
+        step, pairs = f"{name}-step", f"{name}-pairs"
+        eventually(lambda: waits_in(pairs) == [(pairs, "barrier", 1)])
+        (late,) = eventually(lambda: waits_in(step))
+        twin = late[0]
+        assert twin.startswith(step + "/") and late[1:] == ("all_reduce f32", 1), late
+        text = subprocess.run([HAWSER, "top", step, "--once"], capture_output=True, text=True, check=True).stdout
+        assert f"world '{step}': 2 of 2 ranks" in text and f"'{twin}': 2 of 2 ranks" in text, text
+        assert text.count(": 1 of 1 ranks") == 2, text  # The split: each of its two groups.
+
+        # The agent: all of its worlds.
+        agent = f"{name}-node0"
+        (row,) = top(agent, "--once")["agents"]
+        assert sorted(each["world"] for each in row["worlds"]) == [pairs, step], row["worlds"]
+        flights = {each["world"]: each["flight_recorder"] for each in row["worlds"]}
+        names = {group["desc"] for group in flights[step]["pg_config"].values()}
+        assert {step, twin} < names and len(names) == 3, names
+        (open_one,) = [each for each in flights[pairs]["entries"] if each["state"] == "started"]
+        assert open_one["profiling_name"] == "hawser:barrier", open_one
+        text = subprocess.run([HAWSER, "top", agent, "--once"], capture_output=True, text=True, check=True).stdout
+        assert f"world '{pairs}': rank 0 of 2, barrier number" in text, text
+        assert f"world '{twin}': rank 0 of 2, all_reduce f32 number" in text, text
+    finally:
+        (tmp_path / "go").touch()
+        for process in processes:
+            process.wait(PATIENCE)
+    # Both are dead. By the world's name, by an agent's, and all of them.
+    for named, wanted in ((step, {step}), (pairs, {pairs}), (agent, {step, pairs})):
+        worlds = top(named, "--post-mortem")["worlds"]
+        assert {world["world"] for world in worlds} == wanted, worlds
+        for world in worlds:
+            assert [rank["state"] for rank in world["ranks"]] == ["dead"] * 2, world
+    everything = json.loads(subprocess.run([HAWSER, "top", "--post-mortem", "--json"], capture_output=True, text=True,
+                                           check=True).stdout)["worlds"]
+    assert {step, pairs} <= {world["world"] for world in everything}

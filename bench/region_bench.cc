@@ -3,7 +3,9 @@
 // call, the turns of the owner, and those of all peers, of which some find nothing to do. Grants for one transfer are
 // used by one peer and end by that.
 //
-//   region_bench BACKEND [PEERS] [ROUNDS]
+//   region_bench BACKEND [PEERS] [ROUNDS] [unlisted]
+//
+// With `unlisted` nothing but unlisted regions is made and ended, so that the call finds the caches as it left them.
 
 #include <hawser/hawser.h>
 #include <hawser/rdma.h>
@@ -15,6 +17,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace {
@@ -174,12 +177,16 @@ int run(int argc, char** argv) {
   Row listed{"listed region"}, unlisted{"unlisted region"}, grant{"grant"}, buffer{"remote buffer"};
   Row listed_end{"its close"}, unlisted_end{"its close"}, grant_end{"revoked"}, buffer_end{"dropped"};
   Row once{"used once"}, bound{"used once, bound"};
+  const bool is_alone = argc > 4 && std::string_view(argv[4]) == "unlisted";
   const auto close = [&](std::size_t at) { bench.close(at); };
   for (int i = 0; i < rounds; ++i) {
-    bench.round(
-        listed, listed_end, [&](std::size_t) { bench.add(true); }, close);
+    if (!is_alone) {
+      bench.round(
+          listed, listed_end, [&](std::size_t) { bench.add(true); }, close);
+    }
     bench.round(
         unlisted, unlisted_end, [&](std::size_t) { bench.add(false); }, close);
+    if (is_alone) continue;
     bench.round(
         grant, grant_end, [&](std::size_t) { bench.grant(parent); }, [&](std::size_t at) { bench.revoke(at); });
     bench.round(
@@ -191,6 +198,7 @@ int run(int argc, char** argv) {
   std::printf("%-16s %10s %10s %10s\n", "", "call", "owner", "all peers");
   for (const Row* row :
        {&listed, &listed_end, &unlisted, &unlisted_end, &grant, &grant_end, &buffer, &buffer_end, &once, &bound}) {
+    if (row->call.empty()) continue;
     std::printf("%-16s %10.2f %10.2f %10.2f\n", row->what, median(row->call) / 1e3, median(row->owner) / 1e3,
                 median(row->peers) / 1e3);
   }

@@ -98,10 +98,8 @@ Status Agent::close(Duration timeout) {
 
 Result<Region> Agent::add_region(const RegionOptions& options) {
   HAWSER_TRY(not_empty("Agent::add_region", core_ != nullptr));
-  std::vector<std::shared_ptr<agent::LocalRegion>> made;
-  std::size_t wrong = 0;
-  HAWSER_TRY(core_->region_maker.add(std::span(&options, 1), &made, &wrong));
-  return Region(std::move(made.front()));
+  HAWSER_TRY_ASSIGN(std::shared_ptr<agent::LocalRegion> made, core_->region_maker.add(options));
+  return Region(std::move(made));
 }
 Result<Region> Agent::add_file(const FileOptions& options) {
   HAWSER_TRY(not_empty("Agent::add_file", core_ != nullptr));

@@ -1,7 +1,7 @@
 #pragma once
 
-// KeyPool: keys of regions, drawn from the kernel's generator many at a time. One call for each key is half the time of
-// a registration.
+// KeyPool: keys of regions, many at a time: ChaCha20's stream under a seed that the kernel drew for them and that is
+// forgotten at once. One call of the kernel for each key is half the time of a registration, and its bytes cost more.
 //
 // A key that was given out leaves nothing behind here, and the pool's page is empty in a forked child, however it was
 // forked: no two processes ever give out the same key.
@@ -16,7 +16,7 @@ namespace hawser::agent {
 
 class KeyPool {
  public:
-  static constexpr std::size_t kKeys = 64;  ///< At once: 1 KiB, 2 us of the kernel's time.
+  static constexpr std::size_t kKeys = 252;  ///< At once: with the seed they fill a page.
 
   KeyPool() = default;
   ~KeyPool();
@@ -29,9 +29,11 @@ class KeyPool {
   std::size_t left() const;
 
  private:
+  struct Page;
+  static Page* make_page();
   bool refill();
 
-  base::Id128* keys_ = nullptr;  ///< A page of its own, made at the first use. Taken from the back.
+  Page* page_ = nullptr;  ///< Made at the first use. Keys are taken from the back.
   std::size_t left_ = 0;
   bool is_refused_ = false;  ///< The kernel does not empty pages at a fork: every key is drawn by itself.
 };

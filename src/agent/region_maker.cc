@@ -52,6 +52,13 @@ RegionRegistrar::Entry RegionMaker::entry_of(const RegionOptions& region) {
   return entry;
 }
 
+RegionMaker::Made RegionMaker::add(const RegionOptions& wanted) {
+  HAWSER_TRY(its_.life.usable("add_region"));
+  HAWSER_TRY(check(wanted));
+  const RegionRegistrar::Entry entry = entry_of(wanted);
+  return register_one("add_region", entry, false);
+}
+
 Status RegionMaker::add(std::span<const RegionOptions> wanted, std::vector<std::shared_ptr<LocalRegion>>* made,
                         std::size_t* wrong) {
   *wrong = 0;
@@ -116,14 +123,14 @@ RegionMaker::Made RegionMaker::add_file(const FileOptions& wanted) {
   constexpr std::uint64_t kFarthest = std::numeric_limits<std::int64_t>::max();  // As far as an off_t reaches.
   if (wanted.size > kFarthest)
     return bad_region("add_file", "size " + std::to_string(wanted.size) + " is above 2^63 - 1");
-  backend::RegionEntry entry;
-  entry.size = wanted.size == 0 ? kFarthest : wanted.size;
-  entry.rights = wanted.rights;
-  entry.device = {.kind = DeviceKind::kFile, .ordinal = 0};
-  entry.name = wanted.name;
-  entry.listed = wanted.listed;
-  entry.file = std::move(file);
-  return register_one("add_file", std::move(entry), false);
+  const auto entry = std::make_shared<backend::RegionEntry>();
+  entry->size = wanted.size == 0 ? kFarthest : wanted.size;
+  entry->rights = wanted.rights;
+  entry->device = {.kind = DeviceKind::kFile, .ordinal = 0};
+  entry->name = wanted.name;
+  entry->listed = wanted.listed;
+  entry->file = std::move(file);
+  return register_one("add_file", entry, false);
 }
 
 RegionMaker::Made RegionMaker::allocate(const AllocateOptions& wanted) {
@@ -132,16 +139,16 @@ RegionMaker::Made RegionMaker::allocate(const AllocateOptions& wanted) {
     return bad_region("allocate", "region '" + wanted.name + "' has size 0").with_advice("ask for at least one byte");
   HAWSER_TRY_ASSIGN(const std::shared_ptr<backend::Arena> arena,
                     backend::Arena::create(wanted.size, wanted.rights, wanted.huge_pages));
-  backend::RegionEntry entry;
-  entry.base = arena->bytes().data();
-  entry.size = wanted.size;
-  entry.rights = wanted.rights;
-  entry.name = wanted.name;
-  entry.listed = wanted.listed;
-  entry.arena = arena;
+  const auto entry = std::make_shared<backend::RegionEntry>();
+  entry->base = arena->bytes().data();
+  entry->size = wanted.size;
+  entry->rights = wanted.rights;
+  entry->name = wanted.name;
+  entry->listed = wanted.listed;
+  entry->arena = arena;
   its_.arenas.note(arena);
   constexpr std::size_t kSmallPage = 4096;
-  return register_one("allocate", std::move(entry), arena->page_size() > kSmallPage);
+  return register_one("allocate", entry, arena->page_size() > kSmallPage);
 }
 
 RegionRegistrar::Registered RegionMaker::register_all(std::string_view call, RegionRegistrar::Entries entries,
@@ -150,10 +157,9 @@ RegionRegistrar::Registered RegionMaker::register_all(std::string_view call, Reg
   return its_.registrar.add(call, entries, has_huge_pages);
 }
 
-RegionMaker::Made RegionMaker::register_one(std::string_view call, backend::RegionEntry entry, bool has_huge_pages) {
-  // Lives beyond what follows: adopted pages are given back without a lock when that fails.
-  const auto one = std::make_shared<backend::RegionEntry>(std::move(entry));
-  RegionRegistrar::Registered made = register_all(call, std::span(&one, 1), has_huge_pages);
+RegionMaker::Made RegionMaker::register_one(std::string_view call, const RegionRegistrar::Entry& entry,
+                                            bool has_huge_pages) {
+  RegionRegistrar::Registered made = register_all(call, std::span(&entry, 1), has_huge_pages);
   if (!made.status.ok()) return made.status;
   return std::move(made.regions.front());
 }

@@ -43,6 +43,7 @@ class RegionMaker {
 
   using Made = Result<std::shared_ptr<LocalRegion>>;
 
+  Made add(const RegionOptions& wanted);
   /// All of them, or none, and `wrong` is the one that the error is about.
   Status add(std::span<const RegionOptions> wanted, std::vector<std::shared_ptr<LocalRegion>>* made,
              std::size_t* wrong);
@@ -60,7 +61,8 @@ class RegionMaker {
   bool is_reached(Device device);
   RegionRegistrar::Registered register_all(std::string_view call, RegionRegistrar::Entries entries,
                                            bool has_huge_pages);
-  Made register_one(std::string_view call, backend::RegionEntry entry, bool has_huge_pages);
+  /// The entry outlives the call: see RegionRegistrar::add.
+  Made register_one(std::string_view call, const RegionRegistrar::Entry& entry, bool has_huge_pages);
 
   const Parts its_;
 };

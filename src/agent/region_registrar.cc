@@ -7,14 +7,13 @@
 
 namespace hawser::agent {
 
-void RegionRegistrar::list_backends(std::size_t from, std::vector<Serving>* backends) const {
+void RegionRegistrar::list_backends(std::size_t from, Backends* backends) const {
   for (const OpenBackend& open : std::span(its_.backends).subspan(from)) {
     backends->push_back({open.name, open.number, open.backend, open.renewals});
   }
 }
 
-Status RegionRegistrar::enter_table(std::string_view call, Entries entries, std::vector<Serving>* backends,
-                                    std::size_t* wrong) {
+Status RegionRegistrar::enter_table(std::string_view call, Entries entries, Backends* backends, std::size_t* wrong) {
   Status added;
   {
     const InLaneGuard guard(its_.lane);
@@ -80,8 +79,8 @@ void RegionRegistrar::ask_again(std::span<Joining> joining, std::span<const Serv
   }
 }
 
-bool RegionRegistrar::book_if_all_are_told(std::string_view call, std::span<Joining> joining,
-                                           std::vector<Serving>* backends, Status* status) {
+bool RegionRegistrar::book_if_all_are_told(std::string_view call, std::span<Joining> joining, Backends* backends,
+                                           Status* status) {
   const InLaneGuard guard(its_.lane);
   if (status->ok()) *status = its_.life.usable(call);  // The agent may have been closed meanwhile.
   if (!status->ok()) return true;
@@ -111,11 +110,14 @@ RegionRegistrar::Registered RegionRegistrar::add(std::string_view call, Entries 
   Registered made;
   made.status = its_.names.take(call, entries, &made.wrong);
   if (!made.status.ok()) return made;
-  std::vector<Serving> backends;
+  Backends backends;
   made.status = enter_table(call, entries, &backends, &made.wrong);
   if (!made.status.ok()) return made;
-  std::vector<Joining> joining(entries.size());
-  for (std::size_t i = 0; i < entries.size(); ++i) joining[i].region = its_.host.make(entries[i], has_huge_pages);
+  base::SmallVector<Joining, 1> joining;
+  joining.reserve(entries.size());
+  for (const Entry& entry : entries) {
+    joining.push_back({.region = its_.host.make(entry, has_huge_pages), .told = 0, .extras = {}});
+  }
   do {  // Once more for each backend that opens meanwhile.
     for (std::size_t i = 0; i < entries.size() && made.status.ok(); ++i) {
       made.status = tell(backends, &joining[i]);

@@ -29,6 +29,7 @@
 #include "agent/region_extras.h"
 #include "agent/region_names.h"
 #include "base/log.h"
+#include "base/small_vector.h"
 
 namespace hawser::agent {
 
@@ -68,7 +69,7 @@ class RegionRegistrar {
 
   /// All of the regions, or why there are none and which entry is wrong.
   struct Registered {
-    RegionBook::Regions regions;
+    base::SmallVector<std::shared_ptr<LocalRegion>, 1> regions;
     Status status;
     std::size_t wrong = 0;
   };
@@ -83,6 +84,7 @@ class RegionRegistrar {
     std::shared_ptr<backend::Backend> backend;  ///< Outlives the lane's own if the agent is closed meanwhile.
     std::uint32_t renewals = 0;                 ///< When it was listed: before it was told of the region.
   };
+  using Backends = base::SmallVector<Serving, 4>;  ///< Mostly a region is registered alone: no list takes memory.
   /// A region that backends serve, and that is not in the books yet.
   struct Joining {
     std::shared_ptr<LocalRegion> region;
@@ -91,16 +93,15 @@ class RegionRegistrar {
   };
 
   /// Gives them keys, indices and generations; `backends` are those that are open now.
-  Status enter_table(std::string_view call, Entries entries, std::vector<Serving>* backends, std::size_t* wrong);
-  void list_backends(std::size_t from, std::vector<Serving>* backends) const HAWSER_REQUIRES(in_lane);
+  Status enter_table(std::string_view call, Entries entries, Backends* backends, std::size_t* wrong);
+  void list_backends(std::size_t from, Backends* backends) const HAWSER_REQUIRES(in_lane);
   /// An error when one refuses that must serve it.
   Status tell(std::span<const Serving> backends, Joining* joining);
   void book(std::span<Joining> joining) HAWSER_REQUIRES(in_lane);
   /// Of backends whose word of regions has changed since they were listed, what they said may be old.
   void ask_again(std::span<Joining> joining, std::span<const Serving> backends) HAWSER_REQUIRES(in_lane);
   /// False: backends opened since `backends` were listed, and are in it now; they have to be told first.
-  bool book_if_all_are_told(std::string_view call, std::span<Joining> joining, std::vector<Serving>* backends,
-                            Status* status);
+  bool book_if_all_are_told(std::string_view call, std::span<Joining> joining, Backends* backends, Status* status);
   void drop_unbooked(Entries entries, std::span<const Joining> joining, std::span<const Serving> backends);
 
   const Parts its_;

@@ -195,6 +195,16 @@ def _check_list(call: str, tensors: Sequence[torch.Tensor], size: int, like: Opt
         raise ValueError(f"hawser: {call}: a tensor of the list holds {odd[0]} elements, not {like.numel()}")
 
 
+class _Unrecorded(list):  # type: ignore[type-arg]
+    """
+    The devices of a group that torch is making. Its flight recorder records groups that say they have some, and fails on
+    one that is made in Python; `split_group` looks for the CPU among them.
+    """
+
+    def __bool__(self) -> bool:
+        return False
+
+
 class HawserGroup(dist.ProcessGroup):
     """One group of torch's on one world."""
 
@@ -223,12 +233,11 @@ class HawserGroup(dist.ProcessGroup):
     def getGroupDesc(self) -> str:
         return self._group_desc
 
-    # torch asks by this what a group can move, and so whether async_save and monitored_barrier may use it. While torch
-    # makes a group its flight recorder looks for groups to record, and fails on one that is made in Python: until it is
-    # made it has none.
+    # torch asks by this what a group can move, and so whether async_save and monitored_barrier may use it.
     @property
     def _device_types(self) -> list[torch.device]:
-        return [torch.device("cpu")] if self in dist.distributed_c10d._world.pg_map else []
+        is_made = self in dist.distributed_c10d._world.pg_map
+        return [torch.device("cpu")] if is_made else _Unrecorded([torch.device("cpu")])
 
     # torch asks a group for its backend of a device: this one is its own.
     def _get_backend(self, device: torch.device) -> "HawserGroup":
@@ -242,7 +251,18 @@ class HawserGroup(dist.ProcessGroup):
 
     @property
     def supports_splitting(self) -> bool:
-        return False
+        return True
+
+    def split_group(self, ranks: Sequence[int], timeout: Optional[timedelta] = None, opts: Any = None,
+                    group_name: Optional[str] = None, group_desc: Optional[str] = None,
+                    device_types: Any = None) -> Optional["HawserGroup"]:
+        """These ranks of this group, in this order. None: this rank is none of them."""
+        if self.rank() not in ranks:
+            return None
+        made = HawserGroup(self.world.group(list(ranks)), timeout or self._timeout, False)
+        made.setGroupName(group_name or "")
+        made.setGroupDesc(group_desc or f"{self._group_desc}:split")
+        return made
 
     # ---- Collectives.
 

@@ -133,6 +133,8 @@ enum class Planted : std::uint8_t {
   kAccordDeaf,         ///< An agreement waits for a rank that failed.
   kPastForgotten,      ///< A rank does not tell what was agreed in a world that it has closed.
   kAgreesAnew,         ///< A call after one that timed out begins another agreement.
+  // Worlds on agents of their programs.
+  kGuestsEndTogether,  ///< A world that ends takes the other worlds of its agent with it.
   // Worlds: calls.
   kTakenBackRuns,   ///< A call runs though its caller has taken it back.
   kAnswerMistaken,  ///< A call takes the answer of another one.

@@ -76,7 +76,7 @@ void Watchers::for_each(const std::function<void(Watcher&)>& visit) const {
 
 void Watchers::for_family(std::uint64_t family, const std::function<void(Watcher&)>& visit) const {
   for_each([&](Watcher& watcher) {
-    if (watcher.family() == family) visit(watcher);
+    if (watcher.family() == family || planted(Planted::kGuestsEndTogether)) visit(watcher);
   });
 }
 

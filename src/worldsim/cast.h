@@ -117,10 +117,22 @@ enum class Phase : std::uint8_t { kEntering, kActing, kAgreeing, kShrinking, kRe
 std::string_view to_string(Phase phase);
 std::string_view to_string(Priority priority);
 
-/// A rank of the world that was opened: one process.
+struct Actor;
+
+/// A process: a rank's own, or that of an agent which the ranks of several worlds live in.
+struct Process {
+  std::size_t number = 0;
+  std::optional<Agent> agent;  ///< Where the ranks are guests.
+  std::vector<Actor*> ranks;   ///< Of different worlds.
+  std::uint32_t turns_without_rest = 0;
+};
+
+/// A rank of a world that was opened.
 struct Actor {
   std::size_t number = 0;
-  std::string name;
+  std::size_t world = 0;  ///< Which of the opened ones.
+  std::string name;       ///< Its agent's.
+  std::shared_ptr<Process> process;
   std::shared_ptr<sim::Host> host;
   agent::inner::Turner turner;  ///< Empty once the process has ended.
   std::weak_ptr<runtime::RankSeat> seat;
@@ -140,8 +152,7 @@ struct Actor {
   std::vector<Deed*> pending;
   std::deque<std::function<void()>> jobs;  ///< Handlers that have not run.
   Duration excused{};                      ///< How long it was stopped or slow.
-  std::uint32_t turns_without_rest = 0;
-  std::uint32_t idle_acts = 0;  ///< In a row, since something of it ended.
+  std::uint32_t idle_acts = 0;             ///< In a row, since something of it ended.
 };
 
 Part& part_of(const Deed& deed);

@@ -101,6 +101,11 @@ bool Fates::is_lost(const Deed& deed, std::uint32_t rank) const {
   return !ways_.joins(own, static_cast<std::uint32_t>(other), left_);
 }
 
+bool Fates::all_live(const Realm& realm) const {
+  const std::size_t world = actors_[realm.actors.front()]->world;
+  return std::ranges::none_of(gone_, [&](std::size_t actor) { return actors_[actor]->world == world; });
+}
+
 bool Fates::has_gone(const Realm& realm) const {
   return std::ranges::any_of(realm.actors, [&](std::size_t actor) { return gone_.contains(actor); });
 }

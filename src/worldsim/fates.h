@@ -49,7 +49,8 @@ class Fates {
   bool accuses() const { return may_accuse_ || ways_.were_apart(); }
 
   bool is_gone(std::size_t actor) const { return gone_.contains(actor); }
-  bool all_live() const { return gone_.empty(); }
+  /// In all worlds of the one that was opened, and that this one came from.
+  bool all_live(const Realm& realm) const;
   bool has_gone(const Realm& realm) const;
   static bool has_left(const Realm& realm);
   bool has_left_alive(const Realm& realm) const;

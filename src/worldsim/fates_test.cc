@@ -9,7 +9,7 @@ class FatesTest : public testing::Test, protected TestCourt {};
 
 TEST_F(FatesTest, WhoIsGoneIsLostToAll) {
   Deed& send = deed(0, DeedKind::kSend);
-  EXPECT_TRUE(fates.all_live());
+  EXPECT_TRUE(fates.all_live(realm));
   EXPECT_FALSE(fates.has_gone(realm));
   gone(1);
   EXPECT_TRUE(fates.is_gone(1));
@@ -20,6 +20,16 @@ TEST_F(FatesTest, WhoIsGoneIsLostToAll) {
   EXPECT_FALSE(fates.has_lost(send, "rank-2"));
   EXPECT_FALSE(fates.has_lost(send, "nobody"));
   EXPECT_TRUE(realm.doomed && realm.bereft);
+}
+
+TEST_F(FatesTest, WhatHappensInAnotherWorldOfTheSameAgentsExcusesNothing) {
+  all[2]->world = 1;
+  const Realm& other = realms.open({2}, 6);
+  gone(0);
+  EXPECT_FALSE(fates.all_live(realm));
+  EXPECT_TRUE(fates.all_live(other));
+  gone(2);
+  EXPECT_FALSE(fates.all_live(other));
 }
 
 TEST_F(FatesTest, WhoLeftLives) {

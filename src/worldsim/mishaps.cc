@@ -84,7 +84,7 @@ bool Mishaps::relays(const Actor& actor) const {
 }
 
 bool Mishaps::is_at(const Actor& actor, Moment moment) const {
-  if (!actor.is_alive || actor.is_blocking || !actor.host->running()) return false;
+  if (!actor.is_alive || Stage::is_blocking(actor) || !actor.host->running()) return false;
   const auto has = [&](DeedKind kind) {
     return std::ranges::any_of(actor.pending, [kind](const Deed* deed) { return deed->kind == kind; });
   };
@@ -124,7 +124,7 @@ Actor* Mishaps::other_than(const Actor& actor) {
   for (const auto& each : stage_.actors()) {
     const bool is_near = stage_.judge().ways().are_neighbours(static_cast<std::uint32_t>(actor.number),
                                                               static_cast<std::uint32_t>(each->number));
-    if (each.get() != &actor && each->is_alive && is_near) others.push_back(each.get());
+    if (each->host != actor.host && each->is_alive && is_near) others.push_back(each.get());
   }
   return others.empty() ? nullptr : others[rng_.below(others.size())];
 }
@@ -146,7 +146,7 @@ void Mishaps::look() {
 }
 
 void Mishaps::strike(const Aim& aim, Actor& actor) {
-  if (!actor.is_alive || actor.is_blocking || stage_.judge().failed()) return;
+  if (!actor.is_alive || Stage::is_blocking(actor) || stage_.judge().failed()) return;
   if (is_at(actor, aim.moment)) coverage_.count(aim.fault, aim.moment);
   ++struck_;
   stage_.judge().delay(kMendMax);
@@ -191,8 +191,8 @@ void Mishaps::silence(Duration time) {
 }
 
 bool Mishaps::may_die(const Actor& actor) const {
-  const auto alive = std::ranges::count_if(stage_.actors(), [](const auto& each) { return each->is_alive; });
-  return alive > 1 && !actor.is_blocking;
+  const auto lives_elsewhere = [&](const auto& each) { return each->is_alive && each->host != actor.host; };
+  return std::ranges::any_of(stage_.actors(), lives_elsewhere) && !Stage::is_blocking(actor);
 }
 
 void Mishaps::strike_process(Fault fault, Actor& actor) {
@@ -202,7 +202,7 @@ void Mishaps::strike_process(Fault fault, Actor& actor) {
   }
   const Duration time = span();
   silence(time);
-  actor.excused += time;
+  for (Actor* const rank : actor.process->ranks) rank->excused += time;
   if (fault == Fault::kStop) {
     actor.host->stop();
     return stage_.universe().world.after(time, [host = actor.host] { host->resume(); });

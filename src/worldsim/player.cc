@@ -525,7 +525,8 @@ void Player::leave(Actor& actor) {
   }
   if (!std::exchange(actor.has_said_left, true)) judge_.on_left(actor);
   if (stage_.is_needed(actor)) return;
-  if (!settings_.groups) judge_.check_kept(actor);  // Else there may be some of a group that was not made here.
+  // There may be some of a group that was not made here, and of what the other rank of the agent has not shrunk to yet.
+  if (!settings_.groups && !Stage::has_living_mates(actor)) judge_.check_kept(actor);
   judge_.on_out(actor);
   for (Deed* const deed : actor.pending) deed->is_cancelled = true;
   constexpr Duration kLeaveMax = std::chrono::seconds(2);

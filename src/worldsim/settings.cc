@@ -67,6 +67,17 @@ void make_sparse(base::Rng& rng, Settings& settings) {
   settings.topology = settings.parts && rng.chance(0.5) ? draw_ring_with_tails(rng, ranks) : draw_topology(rng, ranks);
 }
 
+/// An eighth of the seeds, in blocks of 16 as well. None of them is sparse.
+bool has_guests(std::uint64_t seed) { return seed / 16 % 8 == 3; }
+
+void make_guests(Settings& settings) {
+  constexpr std::size_t kRanksMax = 5;  // Of each world.
+  settings.guests = true;
+  settings.parts = false;  // Who of two that lost each other goes is a matter of ranks, and both worlds decide it.
+  settings.ranks = std::min(settings.ranks, kRanksMax);
+  settings.hosts = std::min(settings.hosts, settings.ranks);
+}
+
 }  // namespace
 
 Settings draw_settings(base::Rng& rng, std::uint64_t seed, sim::Mode mode) {
@@ -112,6 +123,7 @@ Settings draw_settings(base::Rng& rng, std::uint64_t seed, sim::Mode mode) {
   if (may_share && seed % 5 < 3) settings.piece = settings.ranks * kElementMax * (1 + seed % 2);
   settings.in_blocks = rng.chance(0.7);
   if (is_sparse_seed(seed, mode)) make_sparse(rng, settings);
+  if (has_guests(seed)) make_guests(settings);
   return settings;
 }
 
@@ -138,7 +150,7 @@ std::string describe(const Settings& settings) {
       {settings.automatic, "automatic"}, {settings.cancels, "cancels"},   {settings.impatient, "impatient"},
       {settings.errs, "errs"},           {settings.dissents, "dissents"}, {settings.majority, "majority"},
       {settings.parts, "parts"},         {settings.groups, "groups"},     {settings.reads, "reads"},
-      {settings.maps, "maps"},           {settings.boards, "boards"}};
+      {settings.maps, "maps"},           {settings.boards, "boards"},     {settings.guests, "guests"}};
   for (const auto& [is_so, name] : kinds) {
     if (is_so) text += fmt::format(", {}", name);
   }

@@ -39,6 +39,7 @@ struct Settings {
   bool reads = false;      ///< Receivers read large messages out of the sender's memory.
   bool maps = false;       ///< Ranks read each other's buffers in collectives,
   bool boards = false;     ///< or write small ones on boards.
+  bool guests = false;     ///< Ranks live in agents that programs opened, and two worlds share these agents.
   std::size_t piece = 0;   ///< Bytes of a piece, of what goes over boards in pieces. 0: as it is.
 };
 

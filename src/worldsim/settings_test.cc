@@ -25,6 +25,23 @@ TEST(SettingsTest, AShareOfTheSeedsIsSparse) {
   EXPECT_EQ(count_sparse(sim::Mode::kMapped, 960), 160U);
 }
 
+TEST(SettingsTest, AnEighthOfTheSeedsHasGuestsAndNoneOfThemIsSparse) {
+  for (const sim::Mode mode : {sim::Mode::kStream, sim::Mode::kMapped}) {
+    std::set<std::uint64_t> kinds;
+    std::size_t count = 0;
+    for (std::uint64_t seed = 0; seed < 1024; ++seed) {
+      const Settings settings = settings_of(seed, mode);
+      if (!settings.guests) continue;
+      ++count;
+      kinds.insert(seed % 16);
+      EXPECT_FALSE(is_sparse(settings) || settings.parts) << describe(settings);
+      EXPECT_LE(settings.hosts, settings.ranks);
+    }
+    EXPECT_EQ(count, 128U);
+    EXPECT_EQ(kinds.size(), 16U);
+  }
+}
+
 TEST(SettingsTest, TopologiesCanBeAndAreOfAllKinds) {
   std::set<Topology::Kind> kinds;
   bool has_far_ranks = false;

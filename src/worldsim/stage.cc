@@ -20,8 +20,9 @@ using std::chrono::seconds;
 constexpr Duration kLookAgain = microseconds(50);
 constexpr std::uint32_t kTurnsWithoutRestMax = 50'000;
 constexpr Duration kOpenMax = seconds(10);
-constexpr std::int64_t kJobPauseMax = 3'000'000;     ///< Nanoseconds until a handler runs,
-constexpr std::int64_t kLongJobPause = 600'000'000;  ///< or, rarely, so many.
+constexpr Duration kCloseMax = std::chrono::milliseconds(500);  ///< Of an agent that had guests.
+constexpr std::int64_t kJobPauseMax = 3'000'000;                ///< Nanoseconds until a handler runs,
+constexpr std::int64_t kLongJobPause = 600'000'000;             ///< or, rarely, so many.
 
 }  // namespace
 
@@ -34,29 +35,41 @@ Stage::~Stage() {
   }
 }
 
-void Stage::open(Actor& actor) {
+AgentOptions Stage::agent_options(const std::string& name) {
+  AgentOptions options;
+  options.name = name;
+  options.backends.push_back({"sim", {}});
+  options.heartbeat = settings_.heartbeat;
+  options.peer_timeout = settings_.peer_timeout;
+  options.driven = true;  // By the stage.
+  options.log.level = LogLevel::kOff;
+  options.clock = universe_.world.clock();
+  options.seed = rng().u64() | 1;
+  return options;
+}
+
+WorldOptions Stage::world_options(std::size_t world) {
   WorldOptions options;
-  options.name = "world";
+  options.name = world == 0 ? "world" : "other";
   options.size = static_cast<std::uint32_t>(settings_.ranks);
   options.topology = settings_.topology;
   options.timeout = settings_.timeout;
   options.quorum = settings_.majority ? Quorum::kMajority : Quorum::kNone;
   if (settings_.automatic) options.recovery = RecoveryPolicy::kAutomatic;
-  options.agent.backends.push_back({"sim", {}});
-  options.agent.heartbeat = settings_.heartbeat;
-  options.agent.peer_timeout = settings_.peer_timeout;
-  options.agent.log.level = LogLevel::kOff;
-  options.agent.clock = universe_.world.clock();
-  options.agent.seed = rng().u64() | 1;
+  return options;
+}
+
+Result<Agent> Stage::open_agent(AgentOptions options, const Actor& actor, const runtime::SeatHooks::Tenant& tenant) {
   const sim::Seat place{.host = actor.host, .mode = settings_.mode, .address = fmt::format("sim:{}", actor.name)};
+  const Instant wall = universe_.world.now() + std::chrono::hours(1);
+  return agent::open_with(std::move(options), {sim::make_factory(universe_, place)},
+                          {.pause = [host = actor.host.get()](Instant until) { host->pause(until); },
+                           .wall = [wall] { return static_cast<std::uint64_t>(wall.ns()); },
+                           .tenant = tenant});
+}
+
+runtime::SeatHooks Stage::hooks_of(Actor& actor) {
   runtime::SeatHooks hooks;
-  hooks.open = [this, place, host = actor.host.get()](AgentOptions agent, const runtime::SeatHooks::Tenant& tenant) {
-    const Instant wall = universe_.world.now() + std::chrono::hours(1);
-    return agent::open_with(std::move(agent), {sim::make_factory(universe_, place)},
-                            {.pause = [host](Instant until) { host->pause(until); },
-                             .wall = [wall] { return static_cast<std::uint64_t>(wall.ns()); },
-                             .tenant = tenant});
-  };
   constexpr double kNever = schedule::kCallNsMax, kAlways = 1e-6;
   schedule::CostModel costs{.board_ns = settings_.boards ? kAlways : kNever};
   if (settings_.maps) {  // Mapped is the cheapest.
@@ -67,12 +80,31 @@ void Stage::open(Actor& actor) {
     hooks.piece_bytes = settings_.piece;
     hooks.read_at_once = 2 * settings_.piece;
   }
-  if (actor.number == 0) hooks.told_costs = costs;  // The others hear of it when they enter.
+  const std::uint32_t rank = actor.main.rank;
+  if (rank == 0) hooks.told_costs = costs;  // The others hear of it when they enter.
   hooks.run = [this, &actor](std::function<void()> job) { run_later(actor, std::move(job)); };
   const std::size_t block = (settings_.ranks + settings_.hosts - 1) / settings_.hosts;
-  hooks.host = 1 + (settings_.in_blocks ? actor.number / block : actor.number % settings_.hosts);
-  cores_.push_back(
-      runtime::WorldCore::open_agent(options, static_cast<std::uint32_t>(actor.number), options.size, hooks).value());
+  const std::size_t process = actor.process->number;
+  hooks.host = 1 + (settings_.in_blocks ? process / block : process % settings_.hosts);
+  return hooks;
+}
+
+void Stage::open(Actor& actor) {
+  Process& process = *actor.process;
+  WorldOptions options = world_options(actor.world);
+  options.rank = actor.main.rank;
+  options.driven = !settings_.guests;  // Else the library's thread would run the agent.
+  runtime::SeatHooks hooks = hooks_of(actor);
+  if (settings_.guests) {
+    if (!process.agent) process.agent = open_agent(agent_options(actor.name), actor, {}).value();
+    cores_.push_back(runtime::WorldCore::open_guest(*process.agent, options, std::move(hooks)).value());
+  } else {
+    hooks.open = [this, &actor](AgentOptions its, const runtime::SeatHooks::Tenant& tenant) {
+      return open_agent(std::move(its), actor, tenant);
+    };
+    options.agent = agent_options({});
+    cores_.push_back(runtime::WorldCore::open_agent(options, options.rank, options.size, std::move(hooks)).value());
+  }
   actor.seat = cores_.back()->seat();
   if (settings_.maps) {
     const AllocateOptions wanted{.size = Lender::kBytes, .huge_pages = HugePages::kOff};
@@ -80,73 +112,97 @@ void Stage::open(Actor& actor) {
   }
   actor.turner = agent::inner::Turner(cores_.back()->agent());
   actor.is_alive = true;
-  actor.host->set_turn([this, &actor](Instant) { return turn(actor); });
+  actor.host->set_turn([this, &process](Instant) { return turn(process); });
 }
 
 /// One after another: a call that waits lets time pass for all.
-void Stage::introduce() {
-  std::vector<std::vector<Peer>> peers(settings_.ranks);
-  for (std::size_t rank = 0; rank < settings_.ranks; ++rank) {
-    Agent& agent = cores_[rank]->agent();
-    for (std::size_t other = 0; other < settings_.ranks; ++other) {
+void Stage::introduce(std::size_t world) {
+  const std::size_t first = world * settings_.ranks, ranks = settings_.ranks;
+  std::vector<std::vector<Peer>> peers(ranks);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    Agent& agent = cores_[first + rank]->agent();
+    for (std::size_t other = 0; other < ranks; ++other) {
       const bool is_self = other == rank;
-      peers[rank].push_back(is_self ? agent.self() : agent.add_peer(cores_[other]->agent().card().value()).value());
+      peers[rank].push_back(is_self ? agent.self()
+                                    : agent.add_peer(cores_[first + other]->agent().card().value()).value());
     }
   }
-  for (std::size_t rank = 0; rank < settings_.ranks; ++rank) {
-    const Status status = cores_[rank]->connect(peers[rank], universe_.world.now() + kOpenMax);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const Status status = cores_[first + rank]->connect(peers[rank], universe_.world.now() + kOpenMax);
     if (!status.ok()) judge_.fail("the ranks do not come up: " + status.to_string());
   }
-  Realm& realm = judge_.realms().empty() ? judge_.open_realm({}, 0) : *judge_.realms().front();
-  for (std::size_t rank = 0; rank < settings_.ranks && !judge_.failed(); ++rank) {
-    if (const Status status = cores_[rank]->enter(std::move(peers[rank])); !status.ok()) {
+  for (std::size_t rank = 0; rank < ranks && !judge_.failed(); ++rank) {
+    std::shared_ptr<runtime::WorldCore>& core = cores_[first + rank];
+    Actor& actor = *actors_[first + rank];
+    if (const Status status = core->enter(std::move(peers[rank])); !status.ok()) {
       judge_.fail("a rank does not enter its world: " + status.to_string());
     }
-    actors_[rank]->enters = [core = std::weak_ptr(cores_[rank])](Duration timeout) {
-      return core.lock()->all_entered(timeout);
-    };
-    actors_[rank]->main = {
-        .realm = &realm, .rank = static_cast<std::uint32_t>(rank), .world = World(std::move(cores_[rank]))};
-    actors_[rank]->host->wake();
+    actor.enters = [its = std::weak_ptr(core)](Duration timeout) { return its.lock()->all_entered(timeout); };
+    actor.main.world = World(std::move(core));
+    actor.host->wake();
   }
-  cores_.clear();
+}
+
+/// The ranks of one world. The second one has its ranks in the processes of the first one, in another order.
+void Stage::cast_world(std::size_t world) {
+  const std::size_t first = world * settings_.ranks;
+  std::vector<std::size_t> numbers;
+  for (std::size_t rank = 0; rank < settings_.ranks; ++rank) numbers.push_back(first + rank);
+  Realm& realm = judge_.open_realm(numbers, settings_.seed + world);
+  realm.first_number = 0;
+  realm.acts = settings_.acts;
+  for (const std::size_t number : numbers) {
+    auto actor = std::make_unique<Actor>();
+    const std::size_t rank = number - first;
+    actor->number = number;
+    actor->world = world;
+    actor->main = {.realm = &realm, .rank = static_cast<std::uint32_t>(rank), .world = {}};
+    if (world == 0) {
+      actor->process = std::make_shared<Process>();
+      actor->process->number = number;
+      actor->name = fmt::format("{}.{}", settings_.guests ? "node" : "world", number);
+      actor->host = sim::Host::create(universe_.world, actor->name, static_cast<std::uint32_t>(number));
+    } else {
+      const Actor& mate = *actors_[settings_.ranks - 1 - rank];
+      actor->process = mate.process;
+      actor->name = mate.name;
+      actor->host = mate.host;
+    }
+    actor->process->ranks.push_back(actor.get());
+    actors_.push_back(std::move(actor));
+  }
 }
 
 bool Stage::open() {
   judge_.set_majority(settings_.majority);
   judge_.set_automatic(settings_.automatic);
   judge_.set_topology(settings_.topology, settings_.ranks);
-  std::vector<std::size_t> numbers;
-  for (std::size_t number = 0; number < settings_.ranks; ++number) numbers.push_back(number);
-  Realm& realm = judge_.open_realm(numbers, settings_.seed);
-  realm.first_number = 0;
-  realm.acts = settings_.acts;
-  for (const std::size_t number : numbers) {
-    auto actor = std::make_unique<Actor>();
-    actor->number = number;
-    actor->name = fmt::format("world.{}", number);
-    actor->host = sim::Host::create(universe_.world, actor->name, static_cast<std::uint32_t>(number));
-    actors_.push_back(std::move(actor));
-  }
+  const std::size_t worlds = settings_.guests ? 2 : 1;
+  for (std::size_t world = 0; world < worlds; ++world) cast_world(world);
   judge_.set_cast(actors_);
   for (const auto& actor : actors_) open(*actor);
-  introduce();
+  for (std::size_t world = 0; world < worlds && !judge_.failed(); ++world) introduce(world);
+  cores_.clear();
   return !judge_.failed();
 }
 
-sim::Host::Turned Stage::turn(Actor& actor) {
-  if (!actor.is_alive) return {};
-  const agent::inner::Turner turner = actor.turner;  // It may end in its turn.
+sim::Host::Turned Stage::turn(Process& process) {
+  const auto is_alive = [](const Actor* rank) { return rank->is_alive; };
+  const auto first = std::ranges::find_if(process.ranks, is_alive);
+  if (first == process.ranks.end()) return {};
+  const agent::inner::Turner turner = (*first)->turner;  // It may end in its turn.
   const std::size_t work = turner.turn();
-  if (turned_) turned_(actor);
-  if (!actor.is_alive) return {};
-  if (++actor.turns_without_rest > kTurnsWithoutRestMax) {
-    judge_.fail(fmt::format("{} turned {} times without rest", actor.name, kTurnsWithoutRestMax));
+  for (Actor* const rank : process.ranks) {
+    if (turned_ && rank->is_alive) turned_(*rank);
+  }
+  if (std::ranges::none_of(process.ranks, is_alive)) return {};
+  if (++process.turns_without_rest > kTurnsWithoutRestMax) {
+    judge_.fail(fmt::format("{} turned {} times without rest", (*first)->name, kTurnsWithoutRestMax));
   }
   if (work > 0) return {.more = true};
   Instant next = Instant::max();
   const bool is_armed = turner.arm(&next);
-  if (next > universe_.world.now()) actor.turns_without_rest = 0;
+  if (next > universe_.world.now()) process.turns_without_rest = 0;
   if (!is_armed) return {.more = false, .next = universe_.world.now() + kLookAgain};
   turner.disarm();
   return {.more = false, .next = next};
@@ -168,21 +224,39 @@ void Stage::run_job(Actor& actor) {
   actor.host->wake();
 }
 
+bool Stage::is_blocking(const Actor& actor) {
+  return std::ranges::any_of(actor.process->ranks, [](const Actor* rank) { return rank->is_blocking; });
+}
+
+bool Stage::has_living_mates(const Actor& actor) {
+  return std::ranges::any_of(actor.process->ranks, [&](const Actor* rank) { return rank != &actor && rank->is_alive; });
+}
+
 void Stage::crash(Actor& actor, bool power) {
   universe_.world.note(power ? "power loss" : "crash", actor.name);
+  Process& process = *actor.process;
   actor.host->die();
-  const auto number = static_cast<std::uint32_t>(actor.number);
+  const std::uint32_t number = actor.host->number();
   power ? universe_.net.lose_power(number) : universe_.net.crash(number);
   universe_.hub.died(actor.host);
-  judge_.on_gone(actor);
-  actor.is_alive = false;
+  std::vector<Actor*> dying;
+  for (Actor* const rank : process.ranks) {
+    if (rank->is_alive) dying.push_back(rank);
+  }
+  for (Actor* const rank : dying) {
+    judge_.on_gone(*rank);
+    rank->is_alive = false;
+  }
   // What the process held is gone with it: its operations end here, and nobody hears of it.
-  if (const std::shared_ptr<runtime::RankSeat> seat = actor.seat.lock()) {
-    const Instant now = universe_.world.now();
-    actor.turner.under_lane([&] { seat->mailbox->close_all(now); });
+  const Instant now = universe_.world.now();
+  for (Actor* const rank : dying) {
+    const std::shared_ptr<runtime::RankSeat> seat = rank->seat.lock();
+    if (seat == nullptr) continue;
+    rank->turner.under_lane([&] { seat->mailbox->close_all(now); });
     agent::inner::let_go(seat->agent);
   }
-  end(actor);
+  if (process.agent) agent::inner::let_go(*process.agent);
+  for (Actor* const rank : dying) end(*rank);
 }
 
 void Stage::end(Actor& actor) {
@@ -195,6 +269,8 @@ void Stage::end(Actor& actor) {
   actor.main.world = World();
   actor.lender.reset();
   actor.turner = {};
+  if (has_living_mates(actor)) return;
+  actor.process->agent.reset();
   actor.host->die();
 }
 
@@ -211,6 +287,8 @@ void Stage::end_by(Actor& actor, const std::function<Status()>& call, const std:
   const Status status = call();
   universe_.world.note("ends", actor.name, static_cast<std::uint64_t>(status.code()));
   before_end();
+  const bool is_last = !has_living_mates(actor);
+  if (is_last && actor.process->agent) static_cast<void>(actor.process->agent->close(kCloseMax));
   end(actor);
   is_blocked_ = actor.is_blocking = false;
 }

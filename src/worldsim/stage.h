@@ -38,16 +38,24 @@ class Stage {
   /// call lets time pass in its midst, so there is one at a time.
   void end_by(Actor& actor, const std::function<Status()>& call, const std::function<void()>& before_end);
   bool is_blocked() const { return is_blocked_; }
+  /// The process is in the midst of such a call.
+  static bool is_blocking(const Actor& actor);
+  /// Other ranks of its process have not ended.
+  static bool has_living_mates(const Actor& actor);
   /// Others still need the rank as a relay; they are told that it leaves. Called until the answer is no: what
   /// World::shutdown does while it waits.
   bool is_needed(const Actor& actor);
 
  private:
   void end(Actor& actor);
+  void cast_world(std::size_t world);
+  AgentOptions agent_options(const std::string& name);
+  WorldOptions world_options(std::size_t world);
+  Result<Agent> open_agent(AgentOptions options, const Actor& actor, const runtime::SeatHooks::Tenant& tenant);
+  runtime::SeatHooks hooks_of(Actor& actor);
   void open(Actor& actor);
-  void introduce();
-  bool are_all_up() const;
-  sim::Host::Turned turn(Actor& actor);
+  void introduce(std::size_t world);
+  sim::Host::Turned turn(Process& process);
   void run_later(Actor& actor, std::function<void()> job);
   void run_job(Actor& actor);
 
@@ -55,7 +63,7 @@ class Stage {
   WorldJudge& judge_;
   const Settings& settings_;
   std::vector<std::unique_ptr<Actor>> actors_;
-  std::vector<std::shared_ptr<runtime::WorldCore>> cores_;  ///< While the world opens.
+  std::vector<std::shared_ptr<runtime::WorldCore>> cores_;  ///< By actor, while the worlds open.
   std::function<void(Actor&)> turned_;
   bool is_blocked_ = false;
 };

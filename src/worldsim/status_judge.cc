@@ -54,7 +54,7 @@ void StatusJudge::check_timed_out(const Deed& deed, const Status& status) const 
       deed.kind == DeedKind::kCollective && (deed.realm->disturbances.contains(Code::kTimedOut) || may_lack_ranks);
   if (uses_.universe.world.now() < deed.due && !is_others) return wrong_end(uses_, deed, status, "before its deadline");
   const bool is_broken = !deed.realm->disturbances.empty() || may_lack_ranks;
-  const bool is_calm = uses_.fates.all_live() && !uses_.fates.accuses() && !is_broken;
+  const bool is_calm = uses_.fates.all_live(*deed.realm) && !uses_.fates.accuses() && !is_broken;
   const bool may_be_late = deed.kind != DeedKind::kCollective || !is_calm;
   if (!may_be_late) return wrong_end(uses_, deed, status, "though nothing held it up");
   if (deed.kind == DeedKind::kReceive && letter_waits(deed))

@@ -103,6 +103,27 @@ def check_work_and_groups(rank, size):
     dist.barrier()
 
 
+def check_split_groups(rank, size):
+    """As on Gloo: by ranks of the parent, in their order, and again of what was made."""
+    turned = dist.split_group(split_ranks=[list(range(size))[::-1]], group_desc="turned")
+    assert (dist.get_rank(turned), turned.size(), turned.group_desc) == (size - 1 - rank, size, "turned")
+    x = torch.tensor([float(rank)])
+    dist.broadcast(x, size - 1, group=turned)
+    assert x.item() == size - 1
+    assert dist.get_process_group_ranks(turned) == list(range(size))[::-1]
+    first = dist.split_group(turned, [[0], list(range(1, size))])
+    mine = [rank] if rank == size - 1 else list(range(size - 1))[::-1]
+    assert dist.get_process_group_ranks(first) == mine
+    x = torch.tensor([rank + 1.0])
+    dist.all_reduce(x, group=first)
+    assert x.item() == sum(each + 1 for each in mine)
+    nobody = dist.split_group(split_ranks=[[0]])
+    assert (nobody is dist.GroupMember.NON_GROUP_MEMBER) == (rank != 0)
+    for group in [first, turned] + ([nobody] if rank == 0 else []):
+        dist.destroy_process_group(group)
+    dist.barrier()
+
+
 def check_what_torchs_own_tests_found(rank, size):
     # Its lists are by rank, and there by tensor.
     outputs = [[torch.zeros(2), torch.zeros(3)] for _ in range(size)]
@@ -331,6 +352,61 @@ def trained(rank):
     return [parameter.double().sum().item() for parameter in model.parameters()]
 
 
+def sharded(rank, size):
+    """Parameters after training with sharded ones (FSDP2) on a mesh, saved and loaded midway."""
+    import torch.distributed.checkpoint as checkpoint
+    from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh("cpu", (size,), mesh_dim_names=("shard",))
+
+    def made():
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(10, 7), torch.nn.ReLU(), torch.nn.Linear(7, 3))
+        fully_shard(model, mesh=mesh)
+        return model, torch.optim.AdamW(model.parameters(), lr=0.05)
+
+    def step(model, optimizer):
+        optimizer.zero_grad()
+        model(torch.randn(8, 10)).pow(2).mean().backward()
+        optimizer.step()
+
+    torch.manual_seed(rank)
+    model, optimizer = made()
+    step(model, optimizer)
+    folder = [tempfile.mkdtemp() if rank == 0 else None]
+    dist.broadcast_object_list(folder)
+    model_state, optimizer_state = get_state_dict(model, optimizer)
+    checkpoint.save({"model": model_state, "optimizer": optimizer_state}, checkpoint_id=folder[0])
+    model, optimizer = made()
+    model_state, optimizer_state = get_state_dict(model, optimizer)
+    state = {"model": model_state, "optimizer": optimizer_state}
+    checkpoint.load(state, checkpoint_id=folder[0])
+    set_state_dict(model, optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
+    torch.manual_seed(100 + rank)
+    step(model, optimizer)
+    whole = [parameter.full_tensor().double().sum().item() for parameter in model.parameters()]
+    dist.barrier()
+    if rank == 0:
+        shutil.rmtree(folder[0])
+    return whole
+
+
+def joined(rank):
+    """Sums of parameters where ranks have different numbers of batches, and gradients are views of buckets."""
+    torch.manual_seed(0)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(10, 5), gradient_as_bucket_view=True)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    torch.manual_seed(rank)
+    with model.join():
+        for _ in range(2 + rank):
+            optimizer.zero_grad()
+            model(torch.randn(8, 10)).pow(2).mean().backward()
+            optimizer.step()
+    return [parameter.double().sum().item() for parameter in model.parameters()]
+
+
 def rank_of(rank, size, backend, path, results):
     try:
         if backend == "hawser":
@@ -343,6 +419,7 @@ def rank_of(rank, size, backend, path, results):
             check_collectives(rank, size)
             check_messages(rank, size)
             check_work_and_groups(rank, size)
+            check_split_groups(rank, size)
             check_what_torchs_own_tests_found(rank, size)
             check_futures_that_wait_for_futures(rank, size)
             check_futures_that_wait_for_what_is_behind_them(rank, size)
@@ -351,7 +428,7 @@ def rank_of(rank, size, backend, path, results):
             check_what_gloo_does_too(rank, size)
             check_plain_arguments(rank, size)
             check_ends_of_works(rank, size)
-        sums = trained(rank)
+        sums = trained(rank) + sharded(rank, size) + joined(rank)
         dist.destroy_process_group()
         results.put((rank, sums))
     except BaseException as error:

@@ -94,7 +94,7 @@ inline constexpr PlantedBug kPlantedBugs[] = {
      sim::Mode::kStream,
      {"but rank", "though nothing held it up", "do not come to an end", "but nothing about it is invalid",
       "before its deadline"}},
-    {Planted::kGuestsEndTogether, "guests_end_together", sim::Mode::kStream, {"but nobody cancelled it"}, 192},
+    {Planted::kGuestsEndTogether, "guests_end_together", sim::Mode::kStream, {"but nobody cancelled it"}, 48},
     {Planted::kTakenBackRuns, "taken_back_runs", sim::Mode::kStream, {"taken it back"}},
     {Planted::kAnswerMistaken,
      "answer_mistaken",

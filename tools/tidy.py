@@ -330,8 +330,8 @@ def includes_of(path: str, files: dict, known: dict) -> set:
 
 
 def check_namespaces(files: dict) -> Iterator[Fault]:
-    """A namespace that public headers open in the versioned one: who opens it, and has seen no header that does so, opens
-    another one of that name. What is defined there is not what other files call."""
+    """Public headers open some namespaces inside of the versioned one. A file that opens such a namespace before it has
+    seen one of these headers opens another namespace of that name, and other files do not find what it defines there."""
     doors = collections.defaultdict(set)
     for path, text in files.items():
         if path.endswith(".h"):

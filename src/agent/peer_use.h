@@ -96,7 +96,7 @@ struct KnownChunkLimits {
 };
 
 struct PeerUse {
-  /// Of a peer that was known by this card.
+  /// `known`: the card that the agent has known the peer by.
   explicit PeerUse(const SharedCard& known);
   ~PeerUse();
 

@@ -90,7 +90,7 @@ CardRef CardRef::alone(std::string name, const base::Id128& incarnation, std::ui
 }
 
 void CardRef::drop(const SharedCard* card) {
-  // While others keep it, the table need not be asked. Who finds it there takes its reference under the lock.
+  // Only the last reference asks the table: a thread that finds the card there refers to it under the table's lock.
   std::uint32_t refs = card->refs_.load(std::memory_order_relaxed);
   while (refs > 1) {
     if (card->refs_.compare_exchange_weak(refs, refs - 1, std::memory_order_acq_rel)) return;

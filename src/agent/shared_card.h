@@ -24,7 +24,7 @@
 
 namespace hawser::agent {
 
-/// What is larger is decoded when it comes: whoever tells of so many regions is used.
+/// A larger card is decoded when it comes: a peer that tells of so many regions is used soon.
 inline constexpr std::size_t kSharedCardMax = 4096;
 
 class SharedCards;

@@ -58,7 +58,7 @@ Status Authenticator::check_name(const Holder& holder, std::string_view name) co
       .with_advice(kNameAdvice);
 }
 
-/// Of a holder that nobody has proven to be, so the rules of this agent are not told.
+/// Nobody has proven to be this holder, so the answer does not tell this agent's rules.
 Status Authenticator::check_claim(const Holder& claimed, std::string_view name) const {
   if (rules_.allows(claimed, name)) return {};
   return Status(Code::kDenied,

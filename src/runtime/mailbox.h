@@ -173,7 +173,7 @@ class Mailbox final : public agent::Service {
   }
   void note_end() { carrier_.note_end(); }
   Instant now() const { return carrier_.now(); }
-  /// Of the worlds that live here.
+  /// The flight recorders of the worlds that live here.
   Recorders& recorders() { return recorders_; }
 
   std::span<const agent::OwnChannel> channels() const override;

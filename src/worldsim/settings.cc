@@ -73,7 +73,7 @@ bool has_guests(std::uint64_t seed) { return seed / 16 % 8 == 3; }
 void make_guests(Settings& settings) {
   constexpr std::size_t kRanksMax = 5;  // Of each world.
   settings.guests = true;
-  settings.parts = false;  // Who of two that lost each other goes is a matter of ranks, and both worlds decide it.
+  settings.parts = false;  // Ranks decide which of two that lost each other leaves, and they differ by world.
   settings.ranks = std::min(settings.ranks, kRanksMax);
   settings.hosts = std::min(settings.hosts, settings.ranks);
 }

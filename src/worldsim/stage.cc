@@ -20,7 +20,7 @@ using std::chrono::seconds;
 constexpr Duration kLookAgain = microseconds(50);
 constexpr std::uint32_t kTurnsWithoutRestMax = 50'000;
 constexpr Duration kOpenMax = seconds(10);
-constexpr Duration kCloseMax = std::chrono::milliseconds(500);  ///< Of an agent that had guests.
+constexpr Duration kCloseMax = std::chrono::milliseconds(500);  ///< An agent that had guests closes within it.
 constexpr std::int64_t kJobPauseMax = 3'000'000;                ///< Nanoseconds until a handler runs,
 constexpr std::int64_t kLongJobPause = 600'000'000;             ///< or, rarely, so many.
 

@@ -12,7 +12,7 @@ namespace {
 
 bool is_list(nb::handle x) { return nb::isinstance<nb::list>(x) || nb::isinstance<nb::tuple>(x); }
 
-/// Of a message that is a list of arrays. `arrays` keeps them.
+/// The memory of the arrays in `x`, a message that is a list of them. `arrays` keeps them.
 template <typename Kind, typename Byte>
 std::vector<std::span<Byte>> parts_of(nb::handle x, const char* call, std::vector<Source>& arrays) {
   std::vector<std::span<Byte>> parts;

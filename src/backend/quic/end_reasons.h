@@ -23,7 +23,7 @@ inline constexpr std::uint64_t kCodeStill = 2;
 Status disconnected(std::string text);
 /// Good: both wanted it.
 Status reason_of(const CloseError& said, const Handshakes& handshakes);
-/// Of an error of ngtcp2's after which nothing is to be said to the peer; nothing: it has to hear why.
+/// Why it ended, where this end says nothing to the peer after that error of ngtcp2. Nothing: the peer has to hear why.
 std::optional<Status> quiet_reason_of(int error);
 /// This end's handshake failed with that alert.
 Status reason_of_alert(std::uint8_t alert, const Handshakes& handshakes);

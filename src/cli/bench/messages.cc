@@ -4,6 +4,7 @@
 
 #include "cli/bench/message_channel.h"
 #include "cli/bench/pace.h"
+#include "cli/bench/until_room.h"
 #include "cli/interrupt.h"
 
 namespace hawser::cli::bench {
@@ -27,6 +28,14 @@ Result<double> send_messages(Stage& stage, const Load& load, Duration budget) {
     stage.agent().poll();
   }
   return pace.gb_per_s();
+}
+
+void let_others_work(Agent& agent, Turns turns) {
+  if (turns == Turns::kSleeping) {
+    agent.wait(kMessageLook);
+  } else {
+    agent.poll();
+  }
 }
 
 /// As await_notification, but the processor is left to others.
@@ -55,7 +64,11 @@ Result<double> write_messages(Stage& stage, Load& load, std::size_t window, Dura
     return Status();
   };
   const auto begin_one = [&](std::string_view text) -> Status {
-    HAWSER_TRY_ASSIGN(Transfer transfer, load.plan(0).submit({.notify = text}));
+    // The child's inbox may be full where it is slower than these writes.
+    HAWSER_TRY_ASSIGN(Transfer transfer,
+                      until_room(
+                          Duration(kMessagePatience), [&] { return load.plan(0).submit({.notify = text}); },
+                          [&] { let_others_work(stage.agent(), turns); }));
     in_flight.push_back(std::move(transfer));
     return Status();
   };

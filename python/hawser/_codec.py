@@ -95,7 +95,7 @@ class _Writer:
         elif self.pickled:
             self.sized(b"p", pickle.dumps(value))
         else:
-            raise _invalid(f"call: a {type(value).__name__} cannot be sent",
+            raise _invalid(f"call: an object of type {type(value).__name__} cannot be sent",
                            "send None, numbers, str, bytes, lists, tuples, dicts and arrays, or ask for pickled=True "
                            "where you trust the other ranks with your code")
 

@@ -203,7 +203,7 @@ def test_calls_that_fail():
     with pytest.raises(hawser.RemoteError, match="'broken' of rank 1 raised ValueError: oh no") as raised:
         a.call(1, "broken", "oh no")
     assert (raised.value.type, raised.value.text, raised.value.rank) == ("ValueError", "oh no", 1)
-    with pytest.raises(hawser.RemoteError, match="a object cannot be sent"):
+    with pytest.raises(hawser.RemoteError, match="an object of type object cannot be sent"):
         a.call(1, "object")
     with pytest.raises(hawser.InvalidError, match="cannot be sent"):
         a.call(1, "broken", object())
@@ -408,7 +408,7 @@ def test_wrong_calls_say_so():
         a.all_gather(numpy.zeros(3), numpy.zeros(2))
     with pytest.raises(hawser.InvalidError, match="f64, the other f32"):
         a.all_reduce(numpy.zeros(2), out=numpy.zeros(2, dtype=numpy.float32))
-    with pytest.raises(hawser.InvalidError, match="type"):
+    with pytest.raises(hawser.InvalidError, match="arrays of complex128 .*view"):
         a.all_reduce(numpy.zeros(2, dtype=complex))
     with pytest.raises(hawser.InvalidError, match="contiguous"):
         a.all_reduce(numpy.zeros(4)[::2])

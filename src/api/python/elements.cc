@@ -18,6 +18,23 @@ std::optional<std::string> odd_elements(nb::handle from, bool writes) {
   return nb::cast<std::string>(nb::str(nb::getattr(from, "dtype", nb::str("an unknown type"))));
 }
 
+namespace {
+
+/// As numpy calls it, where numpy has it.
+std::string name_of(const nb::dlpack::dtype& type) {
+  using Code = nb::dlpack::dtype_code;
+  const std::pair<Code, const char*> names[] = {
+      {Code::Complex, "complex"}, {Code::Float, "float"}, {Code::Int, "int"}, {Code::UInt, "uint"}};
+  std::string name = "a kind that has no name here, bits: ";
+  for (const auto& [code, text] : names) {
+    if (static_cast<std::uint8_t>(code) == type.code) name = text;
+  }
+  name += std::to_string(type.bits);
+  return type.lanes == 1 ? name : std::to_string(type.lanes) + " x " + name;
+}
+
+}  // namespace
+
 DataType type_of(const nb::dlpack::dtype& type, const char* call) {
   using Code = nb::dlpack::dtype_code;
   const auto code = static_cast<Code>(type.code);
@@ -39,7 +56,12 @@ DataType type_of(const nb::dlpack::dtype& type, const char* call) {
   } else if (code == Code::Bool) {
     found = one_of({{8, DataType::kBool}});
   }
-  if (!found) raise_invalid(std::string(call) + ": elements of the array's type are not moved or combined here");
+  if (!found) {
+    raise_invalid(
+        std::string(call) + ": arrays of " + name_of(type) + " are neither moved nor combined here",
+        "use floats of 16 to 64 bits, integers of 8 to 64, or bool; where nothing is combined, give the bytes: "
+        "x.view('u1')");
+  }
   return *found;
 }
 

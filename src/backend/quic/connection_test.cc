@@ -202,7 +202,7 @@ TEST_F(QuicConnection, StreamsThatAreNotReadAnyMoreHoldNoOtherBack) {
   const std::size_t held = stall(pair, stuck, much);
   const ConnectionOptions usual;
   EXPECT_GT(held, usual.window / 2) << "it is worth bounding";
-  EXPECT_LE(held, 7 * (usual.stream_window + Flow::kUnackedMax));
+  EXPECT_LE(held, 7 * (usual.stream_window + SendQueue::kUnackedMax));
   const Instant before = pair.now();
   EXPECT_TRUE(carry(pair, stream_bytes(100'000), std::chrono::seconds(2)));
   EXPECT_LT(pair.now() - before, std::chrono::milliseconds(100));

@@ -70,13 +70,17 @@ void Line::left(bool abort, Instant now) {
 
 void Line::close(bool abort, bool is_clean, Instant now) {
   if (connection_->state() == State::kEnded) return;
+  note_close(abort, is_clean);
+  connection_->close(now, abort);
+}
+
+void Line::note_close(bool abort, bool is_clean) {
   if (is_bound() || !host_.judge_.talk(number_).end(side_).is_up) {
     EndBook& own = host_.judge_.talk(number_).end(side_);
     own.closed = abort ? Parting::kAborted : Parting::kOrderly;
     own.is_clean = is_clean;
   }
   host_.world_.note("close", name_, abort ? 1 : 0, is_clean ? 1 : 0);
-  connection_->close(now, abort);
 }
 
 // ---- The host.

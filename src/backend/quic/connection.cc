@@ -417,6 +417,11 @@ std::size_t Connection::write(Flow& flow, std::span<const iovec> parts, Instant 
   return taken.bytes;
 }
 
+std::uint64_t Connection::released(const Flow& flow) const {
+  const bool is_over = state_ == State::kEnded || flow.is_over;  // ngtcp2 sends nothing of it any more.
+  return is_over ? flow.out.given() : flow.out.released();
+}
+
 std::size_t Connection::read(Flow& flow, std::span<const iovec> parts) {
   const std::size_t bytes = flow.in.take(parts);
   if (bytes > 0 && state_ != State::kEnded) note_read(flow, bytes);
@@ -461,6 +466,8 @@ void Connection::leave(Flow& flow, bool abort, Instant now) {
   has_left_ = true;
   flow.is_left = true;
   flow.user = nullptr;
+  // Nothing else makes sure that ngtcp2 sends nothing of it again, for a reset leaves lost datagrams as they are.
+  if (state_ == State::kUp && released(flow) < flow.out.given()) close(now, abort);
   if (state_ != State::kUp) return drop_over();
   const std::size_t unread = flow.in.size();
   flow.in.clear();

@@ -3,7 +3,8 @@
 // Connection: one QUIC connection (RFC 9000) without its socket: ngtcp2 in the shape that a network needs. Datagrams
 // come in by `take`; those to send go to a PacketSender; `due` says when it wants to be woken.
 //
-// What its streams have taken is copied, because their user may let go of its bytes before the peer has them all.
+// What its streams have taken is copied. With ConnectionOptions::is_lent it sends large parts from where they lie, also
+// again, until `released` covers them. A stream that is left before that ends the connection.
 //
 // Thread rule: one thread. Lifetime: environment and sender outlive it. Memory: for each stream what is unacknowledged
 // (SendQueue::kUnackedMax) and what came and was not read (the window), and some 40 KiB for ngtcp2 and GnuTLS.
@@ -113,6 +114,8 @@ class Connection {
   Flow* open_flow();
   /// Takes a prefix; 0: no room, and `is_writable` will tell.
   std::size_t write(Flow& flow, std::span<const iovec> parts, Instant now);
+  /// Total of bytes that the stream took, from the first, to whose memory nothing refers any more.
+  std::uint64_t released(const Flow& flow) const;
   /// What came, up to the size of `parts`.
   std::size_t read(Flow& flow, std::span<const iovec> parts);
   /// Its user goes. `abort`: what was not sent is dropped, and the peer sees a reset.

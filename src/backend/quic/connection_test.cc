@@ -134,6 +134,51 @@ TEST_F(QuicConnection, BytesThatAreTakenAsTheyComeFillNoWindow) {
   })) << "nobody reads, and no window is full";
 }
 
+// As SendQueueTest and the simulator have it for pieces: here the memory changes as soon as it is released.
+TEST_F(QuicConnection, LentBytesAreReleasedOnceTheyArrived) {
+  for (const std::uint64_t seed : {1u, 2u, 3u}) {
+    TestPair pair(seed, {.lost = 0.05, .late = 0.1}, {.is_lent = true});
+    ASSERT_TRUE(pair.come_up());
+    Flow* const flow = pair.opener.connection->open_flow();
+    const std::vector<std::byte> bytes = stream_bytes(1'000'000);
+    std::vector<std::byte> memory = bytes, got;
+    std::size_t at = 0, released = 0;
+    EXPECT_TRUE(pair.run([&] {
+      write_some(pair, pair.opener, *flow, memory, at);
+      for (; released < pair.opener.connection->released(*flow); ++released) memory[released] ^= std::byte{255};
+      if (!pair.acceptor.opened.empty()) read_some(pair.acceptor, *pair.acceptor.opened[0], got);
+      return released == bytes.size() && got.size() == bytes.size();
+    }));
+    EXPECT_EQ(got, bytes);
+  }
+}
+
+TEST_F(QuicConnection, AStreamThatIsLeftBeforeItsBytesAreReleasedEndsTheConnection) {
+  for (const bool abort : {false, true}) {
+    TestPair pair(4, {}, {.is_lent = true});
+    ASSERT_TRUE(pair.come_up());
+    Flow* const flow = pair.opener.connection->open_flow();
+    std::vector<std::byte> memory(100'000);
+    const iovec part = {memory.data(), memory.size()};
+    ASSERT_GT(pair.opener.connection->write(*flow, {&part, 1}, pair.now()), SendQueue::kLendMin);
+    EXPECT_EQ(pair.opener.connection->released(*flow), 0u);
+    pair.opener.connection->leave(*flow, abort, pair.now());
+    EXPECT_EQ(pair.opener.connection->state(), State::kEnded) << "nothing is sent from that memory again";
+    EXPECT_TRUE(pair.run([&] { return pair.acceptor.connection->state() == State::kEnded; }));
+  }
+}
+
+TEST_F(QuicConnection, AConnectionThatHasEndedRefersToNothing) {
+  TestPair pair(5, {}, {.is_lent = true});
+  ASSERT_TRUE(pair.come_up());
+  Flow* const flow = pair.opener.connection->open_flow();
+  std::vector<std::byte> memory(100'000);
+  const iovec part = {memory.data(), memory.size()};
+  const std::size_t taken = pair.opener.connection->write(*flow, {&part, 1}, pair.now());
+  pair.opener.connection->fail(Status(Code::kDisconnected, "gone"));
+  EXPECT_EQ(pair.opener.connection->released(*flow), taken);
+}
+
 TEST_F(QuicConnection, DatagramsAreFullThoughTheirBytesLieInSeveralChunks) {
   constexpr std::size_t kBytes = 3'000'000, kHead = 64;
   for (const std::size_t datagram : {std::size_t{1452}, std::size_t{16'384}, std::size_t{40'000}}) {

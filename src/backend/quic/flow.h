@@ -33,7 +33,8 @@ struct Flow {
   bool wants_room = false;
   bool is_readable = false;  ///< News for its user.
   bool is_writable = false;
-  Status reset;  ///< Why nothing moves any more; good: no reason.
+  bool is_released = false;  ///< Bytes that were lent are acknowledged.
+  Status reset;              ///< Why nothing moves any more; good: no reason.
   void* user = nullptr;
 
   /// Something may come back for what it sent: an acknowledgement.

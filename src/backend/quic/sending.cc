@@ -17,7 +17,8 @@ Sending::Sending(const Flows& flows, PacketWriter& writer, PacketSender& sender,
       limit_(options.datagram_max),
       brake_(!options.is_paced),
       datagram_max_(options.datagram_max),
-      is_paced_(options.is_paced) {}
+      is_paced_(options.is_paced),
+      lend_min_(options.is_lent ? SendQueue::kLendMin : SIZE_MAX) {}
 
 // ---- Datagrams.
 
@@ -88,7 +89,11 @@ Sending::Taken Sending::write(Flow& flow, std::span<const iovec> parts, Instant 
       const std::span<const std::byte> rest{static_cast<const std::byte*>(parts[0].iov_base) + skip,
                                             parts[0].iov_len - skip};
       const std::size_t count = std::min(rest.size(), room);
-      flow.out.append(rest.first(count));
+      if (count >= lend_min_) {
+        flow.out.lend(rest.first(count));
+      } else {
+        flow.out.append(rest.first(count));
+      }
       room -= count;
       allowed -= count;
       taken.bytes += count;
@@ -122,6 +127,7 @@ void Sending::tell_room() {
 void Sending::note_acknowledged(std::int64_t stream, std::size_t bytes) {
   for (const auto& flow : flows_) {
     if (flow->id != stream) continue;
+    flow->is_released = flow->is_released || flow->out.refers_to_user();
     flow->out.note_acknowledged(bytes);
     flow->watch.note_settled();
   }

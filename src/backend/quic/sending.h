@@ -52,7 +52,8 @@ class Sending {
     int error = 0;         ///< One of ngtcp2's: the connection ends.
     bool is_held = false;  ///< Bulk waits for messages. Nothing was tried, and so nothing is to be settled.
   };
-  /// Takes a prefix of `parts` and sends what may go. 0 bytes: there is no room, and `tell_room` will tell.
+  /// Takes a prefix of `parts` and sends what may go. 0 bytes: there is no room, and `tell_room` will tell. Where the
+  /// options say so, large parts are lent (SendQueue).
   Taken write(Flow& flow, std::span<const iovec> parts, Instant now);
   /// Sends what there is, acknowledgements, too. Not 0: one of ngtcp2's errors.
   int settle(Instant now);
@@ -94,6 +95,7 @@ class Sending {
   BulkBrake brake_;
   const std::size_t datagram_max_;
   const bool is_paced_;
+  const std::size_t lend_min_;
   Qlog* log_ = nullptr;
 };
 

@@ -218,6 +218,21 @@ TEST_F(UnpacedSending, BulkBesideASmallWriteIsHeldBack) {
   EXPECT_EQ(write(message, 8), 8u) << "messages go";
 }
 
+TEST_F(SendingTest, LargePartsAreLentWhereThatIsAsked) {
+  Sending lending(flows_, writer_, sender_, spare_, {.is_lent = true, .is_paced = false});
+  Flow& flow = add_flow();
+  std::vector<std::byte> large(SendQueue::kLendMin);
+  const std::array<iovec, 2> parts = {iovec{spare_bytes_.data(), 100}, iovec{large.data(), large.size()}};
+  EXPECT_EQ(lending.write(flow, parts, now_).bytes, 100 + large.size());
+  EXPECT_EQ(flow.out.released(), 100u);
+  lending.note_acknowledged(flow.id, 100);
+  EXPECT_TRUE(flow.is_released);
+  lending.note_acknowledged(flow.id, large.size());
+  EXPECT_EQ(flow.out.released(), 100 + large.size());
+  EXPECT_EQ(write(flow, large.size()), large.size()) << "where it is not, all are copied";
+  EXPECT_FALSE(flow.out.refers_to_user());
+}
+
 TEST_F(SendingTest, TheEndGoesWithTheLastBytes) {
   Flow& flow = add_flow();
   flow.out.append(std::vector<std::byte>(kDatagram + 10));

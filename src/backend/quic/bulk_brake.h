@@ -4,8 +4,8 @@
 // the receiver's socket there, and a message waits behind all of it. Over a network a round trip's worth has to be
 // under way.
 //
-// Where many small things go, messages wait behind little bulk. The fewer they are the more of its rate bulk keeps: both
-// ends then work at the same time.
+// Where many small things go, messages wait behind little bulk. The fewer they are the more of its rate bulk keeps, for
+// both ends then work at the same time.
 //
 // Thread rule: one thread.
 

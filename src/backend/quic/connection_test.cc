@@ -168,6 +168,46 @@ TEST_F(QuicConnection, AStreamThatIsLeftBeforeItsBytesAreReleasedEndsTheConnecti
   }
 }
 
+// Who reads much and acknowledges nothing holds memory here for as long as its connection lasts. (A path that waits for
+// memory ends sooner; see StreamPath::watch_memory.)
+TEST_F(QuicConnection, APeerThatAcknowledgesNothingHoldsLentBytesUntilTheIdleTimeout) {
+  TestPair pair(6, {}, {.is_lent = true, .idle_timeout = std::chrono::seconds(5)});
+  ASSERT_TRUE(pair.come_up());
+  Flow* const flow = pair.opener.connection->open_flow();
+  std::vector<std::byte> memory(100'000);
+  pair.tap = [](int to, std::vector<std::byte>&) { return to == 1; };
+  const iovec part = {memory.data(), memory.size()};
+  const std::size_t taken = pair.opener.connection->write(*flow, {&part, 1}, pair.now());
+  EXPECT_FALSE(pair.run([&] { return pair.opener.connection->released(*flow) > 0; }, std::chrono::seconds(4)));
+  EXPECT_TRUE(pair.run([&] { return pair.opener.connection->released(*flow) == taken; }, std::chrono::seconds(2)));
+  EXPECT_EQ(pair.opener.connection->state(), State::kEnded);
+}
+
+// A peer cuts streams off whose bytes are under way, and some are lost. What was lent comes back, and others go on.
+TEST_F(QuicConnection, LentBytesOfStreamsThatThePeerResetsAreReleased) {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    TestPair pair(seed, {.lost = 0.1, .late = 0.1}, {.is_lent = true});
+    ASSERT_TRUE(pair.come_up());
+    for (int i = 0; i < 8; ++i) {
+      Flow* const flow = pair.opener.connection->open_flow();
+      ASSERT_NE(flow, nullptr);
+      const std::size_t known = pair.acceptor.opened.size();
+      std::vector<std::byte> memory = stream_bytes(200'000);
+      std::size_t at = 0;
+      ASSERT_TRUE(pair.run([&] {
+        write_some(pair, pair.opener, *flow, memory, at);
+        return pair.acceptor.opened.size() > known;
+      }));
+      pair.acceptor.connection->leave(*pair.acceptor.opened[known], true, pair.now());
+      EXPECT_TRUE(pair.run([&] { return pair.opener.connection->released(*flow) == at; })) << seed;
+      std::ranges::fill(memory, std::byte{0});
+      pair.opener.connection->leave(*flow, true, pair.now());
+      ASSERT_EQ(pair.opener.connection->state(), State::kUp) << pair.opener.connection->why().to_string();
+    }
+    EXPECT_TRUE(carry(pair, stream_bytes(200'000))) << seed;
+  }
+}
+
 TEST_F(QuicConnection, AConnectionThatHasEndedRefersToNothing) {
   TestPair pair(5, {}, {.is_lent = true});
   ASSERT_TRUE(pair.come_up());

@@ -12,6 +12,8 @@ namespace {
 
 using backend::quic::Connection;
 using backend::quic::Flow;
+using backend::quic::Sending;
+using backend::quic::SendQueue;
 using State = Connection::State;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
@@ -22,8 +24,6 @@ constexpr Duration kLookEvery = milliseconds(50);    // too.
 constexpr Duration kMomentary{10};                   // Whoever is due in the past looks again after 1 ns.
 constexpr std::size_t kFiredMax = 16;
 constexpr std::byte kLongHeader{0x80}, kRetryBits{0xb0};  // RFC 9000, section 17.2.
-/// What `write` takes beyond Flow::kUnackedMax at most: what it copies at once.
-constexpr std::size_t kTakenAtOnce = 256 * 1024;
 constexpr std::size_t kFirstWindowOfOpener = 1024 * 1024, kFirstWindowOfAcceptor = 128 * 1024;
 
 std::string text_of(const ngtcp2_cid& id) { return {reinterpret_cast<const char*>(id.data), id.datalen}; }
@@ -70,13 +70,17 @@ void Line::left(bool abort, Instant now) {
 
 void Line::close(bool abort, bool is_clean, Instant now) {
   if (connection_->state() == State::kEnded) return;
+  note_close(abort, is_clean);
+  connection_->close(now, abort);
+}
+
+void Line::note_close(bool abort, bool is_clean) {
   if (is_bound() || !host_.judge_.talk(number_).end(side_).is_up) {
     EndBook& own = host_.judge_.talk(number_).end(side_);
     own.closed = abort ? Parting::kAborted : Parting::kOrderly;
     own.is_clean = is_clean;
   }
   host_.world_.note("close", name_, abort ? 1 : 0, is_clean ? 1 : 0);
-  connection_->close(now, abort);
 }
 
 // ---- The host.
@@ -441,7 +445,8 @@ void QuicHost::check(const Line& line) {
   std::size_t unread = 0;
   for (const auto& flow : line.connection_->flows()) {
     unread += flow->in.size();
-    if (flow->out.size() > Flow::kUnackedMax + kTakenAtOnce) judge_.fail(line.name_ + ": keeps more than it may");
+    if (flow->out.size() > SendQueue::kUnackedMax + Sending::kTakeAtOnce)
+      judge_.fail(line.name_ + ": keeps more than it may");
   }
   if (line.was_up_ && base::to_string(line.connection_->route().remote).starts_with(kStranger)) {
     judge_.fail(line.name_ + ": goes by an address that has not answered");

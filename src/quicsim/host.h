@@ -47,6 +47,8 @@ class Line final : public backend::quic::PacketSender {
   /// One of its streams was left.
   void left(bool abort, Instant now);
   void close(bool abort, bool is_clean, Instant now);
+  /// The judge hears of an end that its user wants.
+  void note_close(bool abort, bool is_clean);
 
  private:
   friend class QuicHost;

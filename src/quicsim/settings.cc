@@ -85,7 +85,9 @@ Settings draw_settings(base::Rng& rng, std::uint64_t seed) {
   settings.inbox_bytes = (64u * 1024) << rng.below(6);
   settings.certificate = rng.below(3000);
   settings.asks = rng.chance(0.3);
-  settings.is_placed = seed % 6 == 3 || seed % 6 == 4;  // No seed of quic_regressions: their course stays.
+  // No seed of quic_regressions: their course stays.
+  settings.is_placed = seed % 6 == 3 || seed % 6 == 4;
+  options.is_lent = seed % 11 == 0 || seed % 11 == 5 || seed % 11 >= 9;
   settings.faults = is_clean ? 0 : 1 + rng.below(4);
   settings.calm_after = draw(rng, milliseconds(300), milliseconds(3000));
   return settings;
@@ -96,13 +98,14 @@ std::string describe(const Settings& settings) {
   return fmt::format(
       "{} openers, {} acceptors, {} connections of {} streams of about {} bytes, congestion {}, datagrams of {}{}{}, "
       "window {}, unread {}, idle {} ms, handshake {} ms, up {} us {} B/ns, down {} us {} B/ns, look {} us, {} faults, "
-      "calm after {} ms{}",
+      "calm after {} ms{}{}",
       settings.openers, settings.acceptors, settings.connections, settings.streams, settings.bytes,
       static_cast<int>(options.congestion), options.datagram_max, options.is_probed ? ", probed" : "",
       options.is_paced ? ", paced" : "", options.window, options.unread_max, options.idle_timeout.count() / 1'000'000,
       options.handshake_timeout.count() / 1'000'000, settings.up.latency.count() / 1000, settings.up.bytes_per_ns,
       settings.down.latency.count() / 1000, settings.down.bytes_per_ns, settings.look_max.count() / 1000,
-      settings.faults, settings.calm_after.count() / 1'000'000, settings.is_placed ? ", taken as it comes" : "");
+      settings.faults, settings.calm_after.count() / 1'000'000, settings.is_placed ? ", taken as it comes" : "",
+      options.is_lent ? ", lent" : "");
 }
 
 Plan plan_of(const Settings& settings, std::size_t connection, std::int64_t stream, bool is_opener) {

@@ -64,6 +64,7 @@ void StreamEnd::calm() {
 
 void StreamEnd::look(Instant now) {
   next_at_ = Instant::max();
+  if (flow_ != nullptr) take_back(line_.connection().released(*flow_));
   if (flow_ != nullptr) read_some(now);
   if (flow_ != nullptr) write_some(now);
   if (flow_ != nullptr) leave_if_done(now);
@@ -124,8 +125,25 @@ void StreamEnd::write_some(Instant now) {
     book().written = before + count;
     line_.host().world().note("write", line_.name(), static_cast<std::uint64_t>(id_), count);
     piece_left_ -= count;
+    if (line_.host().settings().options.is_lent && count > 0) {
+      lent_.push_back({std::move(bytes), book().written});
+      take_back(line_.connection().released(*flow_));
+    }
     if (piece_left_ > 0) may_write_ = false;
     if (piece_left_ == 0 && rng_.chance(0.1)) write_at_ = now + microseconds(rng_.range(1, 5000));
+  }
+}
+
+bool StreamEnd::has_lent() const {
+  return flow_ != nullptr && line_.connection().released(*flow_) < flow_->out.given();
+}
+
+/// Another use of released memory changes it. It stays allocated, so that who reads it still reads wrong bytes.
+void StreamEnd::take_back(std::uint64_t released) {
+  while (!lent_.empty() && lent_.front().end <= released) {
+    for (std::byte& byte : lent_.front().bytes) byte = ~byte;
+    taken_back_.push_back(std::move(lent_.front().bytes));
+    lent_.pop_front();
   }
 }
 
@@ -149,10 +167,14 @@ void StreamEnd::leave_if_done(Instant now) {
   }
 }
 
+/// Who lent bytes waits with an orderly end until they are released, as a path does. An abort ends the connection then.
 void StreamEnd::leave(bool abort, Instant now) {
+  if (has_lent() && !abort) return;
+  if (has_lent()) line_.note_close(abort, false);
   book().parting = abort ? Parting::kAborted : Parting::kOrderly;
   line_.host().world().note("leave", line_.name(), static_cast<std::uint64_t>(id_), abort ? 1 : 0);
   line_.connection().leave(*std::exchange(flow_, nullptr), abort, now);
+  take_back(UINT64_MAX);
   line_.left(abort, now);
 }
 

@@ -7,7 +7,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <span>
+#include <vector>
 
 #include "quicsim/judge.h"
 
@@ -33,6 +35,8 @@ class StreamEnd {
   void calm();
   /// The flow is no more.
   void forget() { flow_ = nullptr; }
+  /// Its connection refers to bytes that were lent.
+  bool has_lent() const;
   bool is_held_up() const { return flow_ != nullptr && book().is_stuck && !flow_->in.empty(); }
 
  private:
@@ -41,6 +45,7 @@ class StreamEnd {
   bool read_once(Instant now);
   void see_end();
   void write_some(Instant now);
+  void take_back(std::uint64_t released);
   void leave_if_done(Instant now);
   void leave(bool abort, Instant now);
   void wait_until(Instant at) { next_at_ = std::min(next_at_, at); }
@@ -54,6 +59,13 @@ class StreamEnd {
   Instant began_;
   Instant next_at_ = Instant::max(), read_at_ = Instant::min(), write_at_ = Instant::min();
   std::uint64_t piece_left_ = 0;
+  /// What was given to write, up to that place of the stream. Others may use the memory once it is released.
+  struct Lent {
+    std::vector<std::byte> bytes;
+    std::uint64_t end = 0;
+  };
+  std::deque<Lent> lent_;
+  std::vector<std::vector<std::byte>> taken_back_;
   bool may_read_ = true, may_write_ = true;
 };
 

@@ -138,6 +138,34 @@ def first_datagrams():
 kept = []
 
 
+def unknown_versions():
+    # Versions of QUIC that nobody speaks. An answer may go to each, and nothing may be kept.
+    with connect(socket.SOCK_DGRAM) as made:
+        for _ in range(50):
+            made.send((b"\xc0" + dice.randbytes(4) + b"\x12" + dice.randbytes(18) + b"\x08" + dice.randbytes(1200))[:1200])
+
+
+def packets_of_no_connection():
+    # As of connections that the owner had once. Ids that are made up hold no MAC of the owner's, so nobody is answered.
+    with connect(socket.SOCK_DGRAM) as made:
+        for _ in range(50):
+            made.send(bytes([0x40 | dice.randrange(64)]) + dice.randbytes(dice.choice((20, 40, 300, 1200))))
+        made.settimeout(0.02)
+        try:
+            made.recv(2000)
+        except TimeoutError:
+            return
+        raise SystemExit("it got an answer")
+
+
+def replayed_first_datagram():
+    # What a peer with the card once sent first, from ever new ports: the token in it is good, and no handshake follows.
+    first = open(folder + "/first", "rb").read()
+    for _ in range(50):
+        with connect(socket.SOCK_DGRAM) as made:
+            made.send(first)
+
+
 def half_open():
     # Connections that say nothing; the oldest of 4,000 goes.
     try:
@@ -223,7 +251,8 @@ while time.monotonic() < until:
 print(tries, 0)
 """
 
-STRANGERS = ["garbage", "datagrams_of_garbage", "first_datagrams", "half_open", "slow_loris", "no_certificate", "replay",
+STRANGERS = ["garbage", "datagrams_of_garbage", "first_datagrams", "unknown_versions", "packets_of_no_connection",
+             "replayed_first_datagram", "half_open", "slow_loris", "no_certificate", "replay",
              "swapped_card", "swapped_card_over_quic", "downgrade"]
 PEERS = ["guessed_key", "closed_region", "beyond_bounds", "wraps_around", "far_away", "never_reads", "sessions_without_end",
          "announces_very_much", "message_flood"]
@@ -356,6 +385,35 @@ print("ready", flush=True)
     assert os.path.getsize(f"{folder}/said") > 500
 
 
+def record_a_first_datagram(peer_host, folder):
+    """What a peer with the ticket sends first over QUIC."""
+    listener = """
+import socket, sys
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listener:
+    listener.bind(("10.78.0.2", 7200))
+    listener.settimeout(10)
+    print("ready", flush=True)
+    first = listener.recv(2000)
+with open(sys.argv[1] + "/first", "wb") as file:
+    file.write(first)
+"""
+    peer = """
+import sys, hawser
+with hawser.Agent("honest", backends=["quic"]) as agent:
+    try:
+        agent.find_peer("owner@10.78.0.2:7200#" + sys.argv[1], timeout=1)
+    except hawser.Error:
+        pass
+"""
+    hears = start_python(peer_host, listener, str(folder))
+    first_line(hears)
+    honest = start_python(peer_host, peer, (folder / "ticket").read_text())
+    said, errors = hears.communicate(timeout=PATIENCE)
+    assert hears.returncode == 0, said + errors
+    honest.communicate(timeout=PATIENCE)
+    assert os.path.getsize(f"{folder}/first") >= 1200
+
+
 def stranger(host, name, folder, **environment):
     return start(host, *ORDINARY, sys.executable, "-c", STRANGER_CODE, name, str(SECONDS + 0.3), str(folder), **environment)
 
@@ -376,6 +434,7 @@ def test_a_peer_is_served_while_its_owner_is_attacked(hosts, tmp_path, record_pr
         (tmp_path / "other-ticket").write_text(first_line(other)[1])
         stop(processes.pop())
         record_a_session(far, tmp_path)
+        record_a_first_datagram(far, tmp_path)
         innocents = [Innocent(far, backend, str(tmp_path / "card")) for backend in ("tcp", "quic")]
         processes += [each.process for each in innocents]
         for each in innocents:

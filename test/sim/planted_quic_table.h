@@ -28,6 +28,7 @@ inline constexpr PlantedBug kPlantedBugs[] = {
     {Planted::kBlockedKept, "blocked_kept", sim::Mode::kStream, {"the writer waits"}},
     {Planted::kPushOvertakes, "push_overtakes", sim::Mode::kStream, {"another byte"}},
     {Planted::kPushUnpaid, "push_unpaid", sim::Mode::kStream, {"the writer waits", "bytes are unread"}},
+    {Planted::kReleasedEarly, "released_early", sim::Mode::kStream, {"another byte"}},
     {Planted::kDueForgotten, "due_forgotten", sim::Mode::kStream, {"again and again", "the reader waits"}},
 };
 

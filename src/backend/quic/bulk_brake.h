@@ -4,8 +4,8 @@
 // the receiver's socket there, and a message waits behind all of it. Over a network a round trip's worth has to be
 // under way.
 //
-// Where many small things go, messages wait behind little bulk. Where they are few, bulk keeps its rate: both ends then
-// work at the same time.
+// Where many small things go, messages wait behind little bulk. The fewer they are the more of its rate bulk keeps, for
+// both ends then work at the same time.
 //
 // Thread rule: one thread.
 
@@ -20,15 +20,18 @@ namespace hawser::backend::quic {
 
 class BulkBrake {
  public:
-  /// A write of so much is small. It is remembered for so long: a message that waited comes back within it.
+  /// A write of so much is small. It is remembered for so long: a message that waited comes back within it. Then
+  /// another one is not expected at once, and for so long not at all.
   static constexpr std::size_t kSmallMost = 2048;
   static constexpr Duration kFor = std::chrono::milliseconds(3);
+  static constexpr Duration kSeldomFor = std::chrono::milliseconds(30);
   /// Many are kMany, of which one is forgotten in each kForgetOne.
   static constexpr int kMany = 4;
   static constexpr Duration kForgetOne = std::chrono::microseconds(400);
-  /// Then so much is under way at most: some 50 us of a receiver's time beside many small things, some 100 beside few.
+  /// So much is under way at most: some 50 us of a receiver's time beside many small things, some 100 beside few.
   static constexpr std::size_t kBesideMany = 64 * 1024;
   static constexpr std::size_t kBesideFew = 128 * 1024;
+  static constexpr std::size_t kBesideSeldom = 160 * 1024;
 
   explicit BulkBrake(bool is_on) : is_on_(is_on) {}
 
@@ -37,21 +40,21 @@ class BulkBrake {
     if (bytes > kSmallMost) {
       bulk_until = now + kFor;
     } else if (now >= bulk_until) {
-      small_until_ = now + kFor;
+      small_at_ = now;
       counted_until_ = std::min(std::max(counted_until_, now) + kForgetOne, now + kMany * kForgetOne);
       if (counted_until_ - now > (kMany - 1) * kForgetOne) many_until_ = now + kFor;
     }
   }
   /// How much of a write of `bytes` may go now, where `under_way` are not acknowledged.
   std::size_t room(std::size_t bytes, std::size_t under_way, Instant now) const {
-    if (!is_on_ || bytes <= kSmallMost || now >= small_until_) return SIZE_MAX;
-    const std::size_t most = now < many_until_ ? kBesideMany : kBesideFew;
+    if (!is_on_ || bytes <= kSmallMost || now >= small_at_ + kSeldomFor) return SIZE_MAX;
+    const std::size_t most = now < many_until_ ? kBesideMany : now < small_at_ + kFor ? kBesideFew : kBesideSeldom;
     return most - std::min(most, under_way);
   }
 
  private:
   const bool is_on_;
-  Instant small_until_ = Instant::min(), many_until_ = Instant::min();
+  Instant small_at_ = Instant::min(), many_until_ = Instant::min();
   Instant counted_until_ = Instant::min();  ///< When the last small write is forgotten.
 };
 

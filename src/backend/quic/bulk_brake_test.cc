@@ -5,7 +5,8 @@
 namespace hawser::backend::quic {
 namespace {
 
-constexpr std::size_t kBulk = BulkBrake::kSmallMost + 1, kFew = BulkBrake::kBesideFew, kMany = BulkBrake::kBesideMany;
+constexpr std::size_t kBulk = BulkBrake::kSmallMost + 1, kFew = BulkBrake::kBesideFew, kMany = BulkBrake::kBesideMany,
+                      kSeldom = BulkBrake::kBesideSeldom;
 
 class BulkBrakeTest : public testing::Test {
  protected:
@@ -30,7 +31,9 @@ TEST_F(BulkBrakeTest, BoundsBulkForAWhileAfterASmallWrite) {
   EXPECT_EQ(brake_.room(kBulk, 10 * kFew, now_), 0u);
   EXPECT_EQ(brake_.room(BulkBrake::kSmallMost, 10 * kFew, now_), SIZE_MAX) << "small ones go";
   EXPECT_EQ(brake_.room(kBulk, kFew, now_ + BulkBrake::kFor - Duration(1)), 0u);
-  EXPECT_EQ(brake_.room(kBulk, kFew, now_ + BulkBrake::kFor), SIZE_MAX);
+  EXPECT_EQ(brake_.room(kBulk, kSeldom - 1, now_ + BulkBrake::kFor), 1u) << "and a little less for longer";
+  EXPECT_EQ(brake_.room(kBulk, kSeldom, now_ + BulkBrake::kSeldomFor - Duration(1)), 0u);
+  EXPECT_EQ(brake_.room(kBulk, kSeldom, now_ + BulkBrake::kSeldomFor), SIZE_MAX);
 }
 
 TEST_F(BulkBrakeTest, BoundsBulkMoreBesideManySmallWrites) {
@@ -39,7 +42,7 @@ TEST_F(BulkBrakeTest, BoundsBulkMoreBesideManySmallWrites) {
     write_small(now_);
   }
   EXPECT_EQ(brake_.room(kBulk, kMany, now_), 0u);
-  EXPECT_EQ(brake_.room(kBulk, kMany, now_ + BulkBrake::kFor), SIZE_MAX);
+  EXPECT_EQ(brake_.room(kBulk, kMany, now_ + BulkBrake::kFor), kSeldom - kMany);
 }
 
 TEST_F(BulkBrakeTest, OneEachMillisecondIsFew) {

@@ -16,11 +16,6 @@ using base::planted;
 
 namespace {
 
-/// `write` copies so many bytes of its caller's before it makes packets of them.
-constexpr std::size_t kTakeAtOnce = 256 * 1024;
-/// `write` copies so many bytes even while the network takes nothing. A stream that has no more than that to send goes
-/// before bulk once there is room, so a message does not wait for the bulk that `write` took before.
-constexpr std::size_t kSmallUnsent = 16 * 1024;
 constexpr std::size_t kFirstIdBytes = 18;  ///< An opener makes up an id of this size for the acceptor.
 
 std::uint8_t* raw(std::byte* bytes) { return reinterpret_cast<std::uint8_t*>(bytes); }
@@ -41,13 +36,6 @@ ngtcp2_path path_of(Route& route) {
   return {.local = address_of(route.local), .remote = address_of(route.remote), .user_data = nullptr};
 }
 
-base::SocketAddress address_from(const ngtcp2_addr& address) {
-  base::SocketAddress copy;
-  std::memcpy(&copy.storage, address.addr, address.addrlen);
-  copy.size = address.addrlen;
-  return copy;
-}
-
 }  // namespace
 
 // ---- Making one.
@@ -56,9 +44,8 @@ Connection::Connection(ConnectionSet& set, PacketSender& sender, const Route& ro
     : set_(set),
       library_(set.library),
       options_(options),
-      batch_(sender, set.spare),
-      limit_(options.datagram_max),
-      brake_(!options.is_paced),
+      writer_(set.library),
+      sending_(flows_, writer_, sender, set.spare, options),
       window_(options.unread_max),
       route_(route) {}
 
@@ -118,6 +105,7 @@ Status Connection::init_opener(std::span<const std::byte> token, Instant now) {
 /// What both ends do once ngtcp2 has the connection.
 void Connection::attach() {
   handshake_->attach(connection_);
+  writer_.attach(connection_);
   if (options_.keep_alive == Duration::zero()) return;
   library_.conn_set_keep_alive_timeout(connection_, static_cast<ngtcp2_duration>(options_.keep_alive.count()));
 }
@@ -125,7 +113,9 @@ void Connection::attach() {
 void Connection::open_log(const ngtcp2_cid& id, Instant now) {
   if (options_.qlog.empty()) return;
   auto opened = Qlog::open(options_.qlog, {id.data, id.datalen}, is_opener_, route_, now);
-  if (opened) qlog_ = *std::move(opened);
+  if (!opened) return;
+  qlog_ = *std::move(opened);
+  sending_.set_log(qlog_.get());
 }
 
 Result<std::unique_ptr<Connection>> Connection::accept(ConnectionSet& set, PacketSender& sender, const Route& route,
@@ -187,33 +177,17 @@ bool Connection::is_still_to_count(int error, Instant now) const {
   return is_widening_ || now - widened_at_ <= patience_of_stall();
 }
 
-/// What of each stream is under way. Before the handshake is confirmed an opener's bytes may wait for that.
+/// Before the handshake is confirmed an opener's bytes may wait for that.
 void Connection::note_sent(Instant now) {
-  if (state_ != State::kUp || !is_confirmed_) return;
-  const Duration timeout(static_cast<std::int64_t>(library_.conn_get_pto(connection_)));
-  for (const auto& flow : flows_) {
-    if (flow->is_awaited()) {
-      flow->watch.note_sent(now, timeout);
-    } else {
-      flow->watch.note_settled();
-    }
-  }
+  if (state_ == State::kUp && is_confirmed_) sending_.watch(now, probe_timeout());
 }
 
 /// The peer is heard, and acknowledges nothing of a stream: smaller datagrams are tried. Where that did not help for
 /// the idle timeout the connection is of no use.
 void Connection::note_missed(Instant now) {
   if (state_ != State::kUp) return;
-  const Duration timeout(static_cast<std::int64_t>(library_.conn_get_pto(connection_)));
-  bool is_missed = false;
-  Duration waited = Duration::zero();
-  for (const auto& flow : flows_) {
-    is_missed = flow->watch.note_heard(now, timeout) || is_missed;
-    waited = std::max(waited, flow->watch.waited(now));
-  }
-  if (!is_missed || planted(Planted::kHoleKept)) return;
-  limit_.note_missed(now);
-  if (waited < options_.idle_timeout || planted(Planted::kStallKept)) return;
+  const std::optional<Duration> waited = sending_.note_heard(now, probe_timeout());
+  if (!waited || *waited < options_.idle_timeout || planted(Planted::kStallKept)) return;
   say_close(library_.close_by_code(kCodeStill), now);
   end(disconnected("it stands still: the peer is heard, and acknowledges nothing any more"));
 }
@@ -224,7 +198,7 @@ bool Connection::move_to(const Route& route, Instant now) {
   const ngtcp2_path path = path_of(to);
   if (library_.conn_initiate_immediate_migration(connection_, &path, stamp(now)) != 0) return false;
   route_ = route;
-  limit_.note_moved();
+  sending_.note_moved();
   answer_.note_heard();
   settle(now);
   return true;
@@ -237,7 +211,7 @@ int Connection::path_checked(const ngtcp2_path* path, ngtcp2_path_validation_res
   const bool is_proven = result == NGTCP2_PATH_VALIDATION_RESULT_SUCCESS || planted(Planted::kMovesUnproven);
   if (connection.is_opener_ || !is_proven) return 0;
   connection.route_ = {.local = address_from(path->local), .remote = address_from(path->remote)};
-  connection.limit_.note_moved();
+  connection.sending_.note_moved();
   return 0;
 }
 
@@ -248,7 +222,7 @@ void Connection::note_asked(Instant now) {
 
 void Connection::note_unanswered(Instant now) {
   if (state_ != State::kUp || planted(Planted::kUnansweredKept)) return;
-  answer_.look(now, Duration(static_cast<std::int64_t>(library_.conn_get_pto(connection_))), options_.idle_timeout);
+  answer_.look(now, probe_timeout(), options_.idle_timeout);
 }
 
 /// Ends a connection on which ngtcp2 sends nothing any more, so that its user gets another one sooner than by
@@ -263,9 +237,11 @@ void Connection::note_stall(Instant now) {
   end(disconnected("ngtcp2 stands still: it sends nothing again, and gives nothing up"));
 }
 
-Duration Connection::patience_of_stall() const {
-  return StallWatch::patience(Duration(static_cast<std::int64_t>(library_.conn_get_pto(connection_))));
+Duration Connection::probe_timeout() const {
+  return Duration(static_cast<std::int64_t>(library_.conn_get_pto(connection_)));
 }
+
+Duration Connection::patience_of_stall() const { return StallWatch::patience(probe_timeout()); }
 
 void Connection::on_due(Instant now) {
   if (state_ == State::kEnded) return;
@@ -279,7 +255,7 @@ void Connection::on_due(Instant now) {
 }
 
 void Connection::on_writable(Instant now) {
-  if (batch_.flush()) settle(now);
+  if (sending_.flush()) settle(now);
 }
 
 int Connection::handshake_confirmed(ngtcp2_conn*, void* self) {
@@ -339,13 +315,7 @@ int Connection::data_came(ngtcp2_conn* conn, std::uint32_t flags, std::int64_t i
 }
 
 int Connection::data_acked(ngtcp2_conn*, std::int64_t id, std::uint64_t, std::uint64_t size, void* self, void*) {
-  auto& connection = *static_cast<Connection*>(self);
-  for (const auto& flow : connection.flows_) {
-    if (flow->id != id) continue;
-    flow->out.drop(size);
-    flow->out_sent -= size;
-    flow->watch.note_settled();
-  }
+  static_cast<Connection*>(self)->sending_.note_acknowledged(id, size);
   return 0;
 }
 
@@ -408,81 +378,18 @@ int Connection::drop_id(ngtcp2_conn*, const ngtcp2_cid* id, void* self) {
 
 // ---- What goes.
 
-ngtcp2_ssize Connection::write_one(Flow* flow, std::span<std::byte> room, Route* route, Instant now) {
-  // As it was when these faults were there: the second shows with the short datagrams that this makes.
-  const bool is_short = planted(Planted::kEndEarly) || planted(Planted::kLateCounted);
-  const FlowParts next = flow == nullptr ? FlowParts{} : unsent_of(*flow, is_short ? 1 : SIZE_MAX);
-  const bool is_last = flow != nullptr && flow->is_ending &&
-                       (flow->out_sent + next.bytes == flow->out.size() || planted(Planted::kEndEarly));
-  ngtcp2_path_storage where = {};
-  where.path.local.addr = reinterpret_cast<ngtcp2_sockaddr*>(&where.local_addrbuf);
-  where.path.remote.addr = reinterpret_cast<ngtcp2_sockaddr*>(&where.remote_addrbuf);
-  ngtcp2_pkt_info info = {};
-  ngtcp2_ssize taken = -1;
-  const ngtcp2_ssize size = library_.conn_writev_stream_versioned(
-      connection_, &where.path, kPacketVersion, &info, raw(room.data()), room.size(), &taken,
-      is_last ? NGTCP2_WRITE_STREAM_FLAG_FIN : NGTCP2_WRITE_STREAM_FLAG_NONE, flow != nullptr ? flow->id : -1,
-      next.count == 0 ? nullptr : next.parts.data(), next.count, stamp(now));
-  if (taken >= 0 && flow != nullptr) {
-    flow->out_sent += static_cast<std::size_t>(taken);
-    if (is_last && flow->out_sent == flow->out.size()) flow->is_end_sent = true;
-  }
-  if (size > 0) *route = {address_from(where.path.local), address_from(where.path.remote)};
-  return size;
-}
-
-/// Makes datagrams of what `flow` has (null: of what the connection has to say beside) until something holds it back.
-void Connection::pump(Flow* flow, Instant now) {
-  std::size_t left =
-      options_.is_paced ? std::max(library_.conn_get_send_quantum(connection_), options_.datagram_max) : SIZE_MAX;
-  while (state_ != State::kEnded) {
-    if (flow != nullptr && !flow->has_unsent()) break;
-    const std::span<std::byte> room = batch_.room(limit_.bytes(now));
-    if (room.empty() || left == 0) break;
-    Route route;
-    const ngtcp2_ssize size = write_one(flow, room, &route, now);
-    if (size == NGTCP2_ERR_STREAM_DATA_BLOCKED || size == NGTCP2_ERR_STREAM_SHUT_WR ||
-        size == NGTCP2_ERR_STREAM_NOT_FOUND) {
-      break;
-    }
-    if (size < 0) return fail_by(static_cast<int>(size), now);
-    if (size == 0) break;
-    batch_.add(route, static_cast<std::size_t>(size));
-    if (qlog_ != nullptr) qlog_->sent(static_cast<std::size_t>(size));
-    left -= std::min(left, static_cast<std::size_t>(size));
-  }
-  if (options_.is_paced && connection_ != nullptr) library_.conn_update_pkt_tx_time(connection_, stamp(now));
-}
-
 void Connection::settle(Instant now) {
   is_dirty = false;
   if (state_ == State::kEnded) return;
   if (std::exchange(is_widening_, false)) widened_at_ = now;
-  for (const bool is_small : {true, false}) {
-    for (std::size_t i = 0; i < flows_.size(); ++i) {
-      if (flows_[i]->has_unsent() && flows_[i]->is_small(kSmallUnsent) == is_small) pump(flows_[i].get(), now);
-    }
-  }
-  pump(nullptr, now);
-  static_cast<void>(batch_.flush());
+  if (const int error = sending_.settle(now); error != 0) return fail_by(error, now);
   note_asked(now);
   note_sent(now);
   note_stall(now);
   if (qlog_ != nullptr && state_ != State::kEnded) qlog_->at(now), qlog_->settle(metrics());
-  tell_room();
+  if (state_ == State::kUp) sending_.tell_room();
   drop_over();
   note_due();
-}
-
-void Connection::tell_room() {
-  if (state_ != State::kUp || batch_.is_blocked() || library_.conn_get_cwnd_left(connection_) == 0) return;
-  if (library_.conn_get_max_data_left(connection_) == 0) return;
-  for (const auto& flow : flows_) {
-    if (!flow->wants_room || flow->out_sent < flow->out.size() || flow->out.size() >= Flow::kUnackedMax) continue;
-    if (library_.conn_get_max_stream_data_left(connection_, flow->id) == 0) continue;
-    flow->wants_room = false;
-    flow->is_writable = !planted(Planted::kRoomUntold);
-  }
 }
 
 void Connection::note_due() {
@@ -502,45 +409,17 @@ Flow* Connection::open_flow() {
 }
 
 std::size_t Connection::write(Flow& flow, std::span<const iovec> parts, Instant now) {
-  flow.wants_room = true;
-  if (flow.out_sent < flow.out.size()) pump(&flow, now);
-  std::size_t total = 0, wanted = 0;
-  for (const iovec& part : parts) wanted += part.iov_len;
-  std::size_t allowed = brake_.room(wanted, under_way(), now);
-  if (allowed == 0) return 0;
-  brake_.note_write(wanted, flow.bulk_until, now);
-  std::size_t skip = 0;  // So much of the first part is taken.
-  while (total < wanted && flow.out_sent == flow.out.size() && flow.out.size() < Flow::kUnackedMax) {
-    if (state_ != State::kUp) break;
-    std::size_t room = std::min(allowed, library_.conn_get_cwnd_left(connection_) == 0 ? kSmallUnsent : kTakeAtOnce);
-    if (room == 0) break;
-    while (!parts.empty() && room > 0) {
-      const std::span<const std::byte> rest{static_cast<const std::byte*>(parts[0].iov_base) + skip,
-                                            parts[0].iov_len - skip};
-      const std::size_t count = std::min(rest.size(), room);
-      flow.out.append(rest.first(count));
-      room -= count;
-      allowed -= count;
-      total += count;
-      skip += count;
-      if (skip < parts[0].iov_len) break;
-      parts = parts.subspan(1);
-      skip = 0;
-    }
-    pump(&flow, now);
-  }
-  static_cast<void>(batch_.flush());
-  if (total == wanted) flow.wants_room = false;
-  if (qlog_ != nullptr && total > 0) qlog_->at(now), qlog_->moved(flow.id, total, true);
-  is_dirty = true;  // What it waits for, and when it has to send again, has changed.
-  return total;
+  if (state_ != State::kUp) return 0;
+  const Sending::Taken taken = sending_.write(flow, parts, now);
+  is_dirty = is_dirty || !taken.is_held;  // What it waits for, and when it has to send again, has changed.
+  if (qlog_ != nullptr && taken.bytes > 0) qlog_->at(now), qlog_->moved(flow.id, taken.bytes, true);
+  if (taken.error != 0) fail_by(taken.error, now);
+  return taken.bytes;
 }
 
-/// What streams have taken and their peer has not acknowledged.
-std::size_t Connection::under_way() const {
-  std::size_t bytes = 0;
-  for (const auto& flow : flows_) bytes += flow->under_way();
-  return bytes;
+std::uint64_t Connection::released(const Flow& flow) const {
+  const bool is_over = state_ == State::kEnded || flow.is_over;  // ngtcp2 sends nothing of it any more.
+  return is_over ? flow.out.given() : flow.out.released();
 }
 
 std::size_t Connection::read(Flow& flow, std::span<const iovec> parts) {
@@ -587,6 +466,8 @@ void Connection::leave(Flow& flow, bool abort, Instant now) {
   has_left_ = true;
   flow.is_left = true;
   flow.user = nullptr;
+  // Nothing else makes sure that ngtcp2 sends nothing of it again, for a reset leaves lost datagrams as they are.
+  if (state_ == State::kUp && released(flow) < flow.out.given()) close(now, abort);
   if (state_ != State::kUp) return drop_over();
   const std::size_t unread = flow.in.size();
   flow.in.clear();
@@ -596,11 +477,9 @@ void Connection::leave(Flow& flow, bool abort, Instant now) {
   note_taken(unread);
   if (abort) {
     static_cast<void>(library_.shutdown_stream(connection_, flow.id, kCodeAborted));
-    flow.is_aborted = true;
-    flow.is_end_sent = flow.is_ending = true;
-    flow.out_sent = flow.out.size();
+    flow.out.abort();
   } else {
-    flow.is_ending = true;  // What still comes is read past.
+    flow.out.finish();  // What still comes is read past.
   }
   settle(now);
 }
@@ -609,9 +488,7 @@ bool Connection::is_unused() const {
   return std::ranges::all_of(flows_, [](const auto& flow) { return flow->is_left; });
 }
 
-bool Connection::is_delivered() const {
-  return state_ == State::kEnded || std::ranges::all_of(flows_, [](const auto& flow) { return flow->is_delivered(); });
-}
+bool Connection::is_delivered() const { return state_ == State::kEnded || sending_.is_delivered(); }
 
 // ---- The end.
 
@@ -620,6 +497,7 @@ void Connection::end(const Status& why) {
   state_ = State::kEnded;
   why_ = why;
   if (qlog_ != nullptr) qlog_->closed(why.ok() ? "both ends wanted it" : why.to_string());
+  sending_.set_log(nullptr);
   qlog_.reset();
   due_ = Instant::max();
   for (const auto& flow : flows_) {
@@ -634,14 +512,13 @@ void Connection::end(const Status& why) {
 void Connection::fail(const Status& why) { end(why); }
 
 void Connection::say_close(const CloseError& error, Instant now) {
-  const std::span<std::byte> room = batch_.room(NGTCP2_MAX_UDP_PAYLOAD_SIZE);
-  if (room.empty()) return;
-  ngtcp2_pkt_info info = {};
-  const ngtcp2_ssize size = library_.conn_write_connection_close_versioned(
-      connection_, nullptr, kPacketVersion, &info, raw(room.data()), room.size(), &error, stamp(now));
-  if (size > 0) batch_.add(route_, static_cast<std::size_t>(size));
-  if (size > 0 && qlog_ != nullptr) qlog_->at(now), qlog_->sent(static_cast<std::size_t>(size));
-  static_cast<void>(batch_.flush());
+  if (qlog_ != nullptr) qlog_->at(now);
+  sending_.send_last(route_, NGTCP2_MAX_UDP_PAYLOAD_SIZE, [&](std::span<std::byte> room) {
+    ngtcp2_pkt_info info = {};
+    const ngtcp2_ssize size = library_.conn_write_connection_close_versioned(
+        connection_, nullptr, kPacketVersion, &info, raw(room.data()), room.size(), &error, stamp(now));
+    return static_cast<std::size_t>(std::max<ngtcp2_ssize>(size, 0));
+  });
 }
 
 void Connection::close(Instant now, bool abort) {
@@ -692,10 +569,8 @@ Qlog::Metrics Connection::metrics() const {
 std::string Connection::condition() const {
   if (state_ != State::kUp) return {};
   const ConnectionFigures stat = library_.figures(connection_);
-  std::size_t unsent = 0;
-  for (const auto& flow : flows_) unsent += flow->out.size() - flow->out_sent;
   return base::format("round trip {} us, {} bytes under way, {} allowed, {} more wait, datagrams of {} bytes{}",
-                      stat.smoothed_rtt / 1000, stat.bytes_in_flight, stat.cwnd, unsent,
+                      stat.smoothed_rtt / 1000, stat.bytes_in_flight, stat.cwnd, sending_.unsent(),
                       library_.conn_get_path_max_tx_udp_payload_size(connection_),
                       is_confirmed_ ? "" : ", the handshake is not confirmed");
 }

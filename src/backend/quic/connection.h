@@ -3,10 +3,11 @@
 // Connection: one QUIC connection (RFC 9000) without its socket: ngtcp2 in the shape that a network needs. Datagrams
 // come in by `take`; those to send go to a PacketSender; `due` says when it wants to be woken.
 //
-// What its streams have taken is copied, because their user may let go of its bytes before the peer has them all.
+// What its streams have taken is copied. With ConnectionOptions::is_lent it sends large parts from where they lie, also
+// again, until `released` covers them. A stream that is left before that ends the connection.
 //
 // Thread rule: one thread. Lifetime: environment and sender outlive it. Memory: for each stream what is unacknowledged
-// (kUnackedMax) and what came and was not read (the window), and some 40 KiB for ngtcp2 and GnuTLS.
+// (SendQueue::kUnackedMax) and what came and was not read (the window), and some 40 KiB for ngtcp2 and GnuTLS.
 
 #include <array>
 #include <cstddef>
@@ -21,18 +22,18 @@
 #include <hawser/time.h>
 
 #include "backend/quic/answer_watch.h"
-#include "backend/quic/bulk_brake.h"
 #include "backend/quic/connection_ids.h"
 #include "backend/quic/connection_options.h"
-#include "backend/quic/datagram_limit.h"
 #include "backend/quic/flow.h"
 #include "backend/quic/handshake_end.h"
 #include "backend/quic/ngtcp2_library.h"
 #include "backend/quic/packet_batch.h"
+#include "backend/quic/packet_writer.h"
 #include "backend/quic/qlog.h"
 #include "backend/quic/random_source.h"
 #include "backend/quic/receive_windows.h"
 #include "backend/quic/route.h"
+#include "backend/quic/sending.h"
 #include "backend/quic/stall_watch.h"
 
 namespace hawser::backend::quic {
@@ -113,11 +114,13 @@ class Connection {
   Flow* open_flow();
   /// Takes a prefix; 0: no room, and `is_writable` will tell.
   std::size_t write(Flow& flow, std::span<const iovec> parts, Instant now);
+  /// Total of bytes that the stream took, from the first, to whose memory nothing refers any more.
+  std::uint64_t released(const Flow& flow) const;
   /// What came, up to the size of `parts`.
   std::size_t read(Flow& flow, std::span<const iovec> parts);
   /// Its user goes. `abort`: what was not sent is dropped, and the peer sees a reset.
   void leave(Flow& flow, bool abort, Instant now);
-  bool is_blocked() const { return batch_.is_blocked(); }
+  bool is_blocked() const { return sending_.is_blocked(); }
   bool has_left() const { return has_left_; }
   /// Nobody uses any of its streams.
   bool is_unused() const;
@@ -140,22 +143,19 @@ class Connection {
   void attach();
   void open_log(const ngtcp2_cid& id, Instant now);
   Qlog::Metrics metrics() const;
-  void pump(Flow* flow, Instant now);
-  std::size_t under_way() const;
-  ngtcp2_ssize write_one(Flow* flow, std::span<std::byte> room, Route* route, Instant now);
   void note_sent(Instant now);
   bool is_still_to_count(int error, Instant now) const;
   void note_missed(Instant now);
   void note_asked(Instant now);
   void note_unanswered(Instant now);
   void note_stall(Instant now);
+  Duration probe_timeout() const;
   Duration patience_of_stall() const;
   void give_credit(Flow& flow, std::size_t bytes);
   void widen(std::int64_t id, std::uint64_t bytes);
   void note_came(std::size_t bytes);
   void note_taken(std::size_t bytes);
   void note_read(Flow& flow, std::size_t bytes);
-  void tell_room();
   void note_due();
   void end(const Status& why);
   void fail_by(int error, Instant now);
@@ -187,9 +187,9 @@ class Connection {
   ConnectionSet& set_;
   const Ngtcp2& library_;
   const ConnectionOptions options_;
-  PacketBatch batch_;
-  DatagramLimit limit_;
-  BulkBrake brake_;
+  Ngtcp2Writer writer_;
+  std::vector<std::unique_ptr<Flow>> flows_;
+  Sending sending_;
   ConnectionWindow window_;
   std::unique_ptr<Qlog> qlog_;  ///< Null: none is wanted, or its file cannot be made.
   Route route_;
@@ -198,7 +198,6 @@ class Connection {
   Status why_;
   std::unique_ptr<HandshakeEnd> handshake_;
   ngtcp2_conn* connection_ = nullptr;
-  std::vector<std::unique_ptr<Flow>> flows_;
   std::vector<std::string> ids_;
   Instant due_ = Instant::max();
   AnswerWatch answer_;         ///< An opener's.

@@ -25,6 +25,7 @@ struct ConnectionOptions {
   Congestion congestion = Congestion::kCubic;
   std::size_t datagram_max = 1452;     ///< UDP bytes of a datagram: what the route surely takes, or is probed for.
   bool is_probed = true;               ///< From 1,200 bytes up to datagram_max; else that at once.
+  bool is_lent = false;                ///< Large parts are sent from where they lie; see SendQueue.
   bool is_paced = true;                ///< Spread over the round trip, as for networks; loopback needs it not.
   std::uint64_t window = 16ull << 20;  ///< Bytes that the peer may have under way, in all streams.
   std::uint64_t stream_window = 2ull << 20;  ///< Bytes that it may send ahead of their reader in one stream,

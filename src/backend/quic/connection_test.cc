@@ -134,6 +134,91 @@ TEST_F(QuicConnection, BytesThatAreTakenAsTheyComeFillNoWindow) {
   })) << "nobody reads, and no window is full";
 }
 
+// As SendQueueTest and the simulator have it for pieces: here the memory changes as soon as it is released.
+TEST_F(QuicConnection, LentBytesAreReleasedOnceTheyArrived) {
+  for (const std::uint64_t seed : {1u, 2u, 3u}) {
+    TestPair pair(seed, {.lost = 0.05, .late = 0.1}, {.is_lent = true});
+    ASSERT_TRUE(pair.come_up());
+    Flow* const flow = pair.opener.connection->open_flow();
+    const std::vector<std::byte> bytes = stream_bytes(1'000'000);
+    std::vector<std::byte> memory = bytes, got;
+    std::size_t at = 0, released = 0;
+    EXPECT_TRUE(pair.run([&] {
+      write_some(pair, pair.opener, *flow, memory, at);
+      for (; released < pair.opener.connection->released(*flow); ++released) memory[released] ^= std::byte{255};
+      if (!pair.acceptor.opened.empty()) read_some(pair.acceptor, *pair.acceptor.opened[0], got);
+      return released == bytes.size() && got.size() == bytes.size();
+    }));
+    EXPECT_EQ(got, bytes);
+  }
+}
+
+TEST_F(QuicConnection, AStreamThatIsLeftBeforeItsBytesAreReleasedEndsTheConnection) {
+  for (const bool abort : {false, true}) {
+    TestPair pair(4, {}, {.is_lent = true});
+    ASSERT_TRUE(pair.come_up());
+    Flow* const flow = pair.opener.connection->open_flow();
+    std::vector<std::byte> memory(100'000);
+    const iovec part = {memory.data(), memory.size()};
+    ASSERT_GT(pair.opener.connection->write(*flow, {&part, 1}, pair.now()), SendQueue::kLendMin);
+    EXPECT_EQ(pair.opener.connection->released(*flow), 0u);
+    pair.opener.connection->leave(*flow, abort, pair.now());
+    EXPECT_EQ(pair.opener.connection->state(), State::kEnded) << "nothing is sent from that memory again";
+    EXPECT_TRUE(pair.run([&] { return pair.acceptor.connection->state() == State::kEnded; }));
+  }
+}
+
+// Who reads much and acknowledges nothing holds memory here for as long as its connection lasts. (A path that waits for
+// memory ends sooner; see StreamPath::watch_memory.)
+TEST_F(QuicConnection, APeerThatAcknowledgesNothingHoldsLentBytesUntilTheIdleTimeout) {
+  TestPair pair(6, {}, {.is_lent = true, .idle_timeout = std::chrono::seconds(5)});
+  ASSERT_TRUE(pair.come_up());
+  Flow* const flow = pair.opener.connection->open_flow();
+  std::vector<std::byte> memory(100'000);
+  pair.tap = [](int to, std::vector<std::byte>&) { return to == 1; };
+  const iovec part = {memory.data(), memory.size()};
+  const std::size_t taken = pair.opener.connection->write(*flow, {&part, 1}, pair.now());
+  EXPECT_FALSE(pair.run([&] { return pair.opener.connection->released(*flow) > 0; }, std::chrono::seconds(4)));
+  EXPECT_TRUE(pair.run([&] { return pair.opener.connection->released(*flow) == taken; }, std::chrono::seconds(2)));
+  EXPECT_EQ(pair.opener.connection->state(), State::kEnded);
+}
+
+// A peer cuts streams off whose bytes are under way, and some are lost. What was lent comes back, and others go on.
+TEST_F(QuicConnection, LentBytesOfStreamsThatThePeerResetsAreReleased) {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    TestPair pair(seed, {.lost = 0.1, .late = 0.1}, {.is_lent = true});
+    ASSERT_TRUE(pair.come_up());
+    for (int i = 0; i < 8; ++i) {
+      Flow* const flow = pair.opener.connection->open_flow();
+      ASSERT_NE(flow, nullptr);
+      const std::size_t known = pair.acceptor.opened.size();
+      std::vector<std::byte> memory = stream_bytes(200'000);
+      std::size_t at = 0;
+      ASSERT_TRUE(pair.run([&] {
+        write_some(pair, pair.opener, *flow, memory, at);
+        return pair.acceptor.opened.size() > known;
+      }));
+      pair.acceptor.connection->leave(*pair.acceptor.opened[known], true, pair.now());
+      EXPECT_TRUE(pair.run([&] { return pair.opener.connection->released(*flow) == at; })) << seed;
+      std::ranges::fill(memory, std::byte{0});
+      pair.opener.connection->leave(*flow, true, pair.now());
+      ASSERT_EQ(pair.opener.connection->state(), State::kUp) << pair.opener.connection->why().to_string();
+    }
+    EXPECT_TRUE(carry(pair, stream_bytes(200'000))) << seed;
+  }
+}
+
+TEST_F(QuicConnection, AConnectionThatHasEndedRefersToNothing) {
+  TestPair pair(5, {}, {.is_lent = true});
+  ASSERT_TRUE(pair.come_up());
+  Flow* const flow = pair.opener.connection->open_flow();
+  std::vector<std::byte> memory(100'000);
+  const iovec part = {memory.data(), memory.size()};
+  const std::size_t taken = pair.opener.connection->write(*flow, {&part, 1}, pair.now());
+  pair.opener.connection->fail(Status(Code::kDisconnected, "gone"));
+  EXPECT_EQ(pair.opener.connection->released(*flow), taken);
+}
+
 TEST_F(QuicConnection, DatagramsAreFullThoughTheirBytesLieInSeveralChunks) {
   constexpr std::size_t kBytes = 3'000'000, kHead = 64;
   for (const std::size_t datagram : {std::size_t{1452}, std::size_t{16'384}, std::size_t{40'000}}) {
@@ -202,7 +287,7 @@ TEST_F(QuicConnection, StreamsThatAreNotReadAnyMoreHoldNoOtherBack) {
   const std::size_t held = stall(pair, stuck, much);
   const ConnectionOptions usual;
   EXPECT_GT(held, usual.window / 2) << "it is worth bounding";
-  EXPECT_LE(held, 7 * (usual.stream_window + Flow::kUnackedMax));
+  EXPECT_LE(held, 7 * (usual.stream_window + SendQueue::kUnackedMax));
   const Instant before = pair.now();
   EXPECT_TRUE(carry(pair, stream_bytes(100'000), std::chrono::seconds(2)));
   EXPECT_LT(pair.now() - before, std::chrono::milliseconds(100));

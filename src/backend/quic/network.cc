@@ -155,6 +155,7 @@ ConnectionOptions QuicNetwork::options_for(const UdpSocket& socket, const base::
   options.datagram_max = options_.datagram > 0 ? options_.datagram : kNetworkDatagram;
   options.is_probed = !is_near && options_.datagram == 0;
   options.is_paced = !is_near;
+  options.is_lent = is_near;
   if (!is_near) return options;
   options.window = std::min(options.window, std::max(socket.receive_buffer() / kLoopbackShare, kLoopbackWindowMin));
   if (options_.datagram == 0) options.datagram_max = kLoopbackDatagram;
@@ -562,9 +563,11 @@ void QuicNetwork::finish(Member& member, Instant now) {
 
 void QuicNetwork::gather(Member& member) {
   for (const auto& flow : member.connection->flows()) {
-    if (flow->user == nullptr || (!flow->is_readable && !flow->is_writable)) continue;
-    tell(*static_cast<QuicStream*>(flow->user), std::exchange(flow->is_readable, false),
-         std::exchange(flow->is_writable, false));
+    if (flow->user == nullptr || (!flow->is_readable && !flow->is_writable && !flow->is_released)) continue;
+    // Who lent bytes has to look at what is released, as it does when there is room.
+    const bool is_writable = std::exchange(flow->is_released, false) || flow->is_writable;
+    flow->is_writable = false;
+    tell(*static_cast<QuicStream*>(flow->user), std::exchange(flow->is_readable, false), is_writable);
   }
 }
 

@@ -41,9 +41,10 @@ stream::Moved QuicStream::send(std::span<const iovec> parts) {
   if (!flow_->reset.ok()) return ended(flow_->reset);
   const std::size_t bytes = member_->connection->write(*flow_, parts, Clock::steady().now());
   network_.touch(*member_);
-  sent_ += bytes;
   return {.bytes = bytes, .closed = false, .status = Status()};
 }
+
+std::uint64_t QuicStream::released() const { return flow_ == nullptr ? 0 : member_->connection->released(*flow_); }
 
 stream::Moved QuicStream::receive(std::span<const iovec> parts) {
   if (state_ != stream::StreamState::kOpen) return {.bytes = 0, .closed = true, .status = status_};

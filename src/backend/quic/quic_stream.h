@@ -21,8 +21,7 @@ class QuicStream final : public stream::Stream {
   stream::StreamState state() const override { return state_; }
   Status status() const override { return status_; }
   stream::Moved send(std::span<const iovec> parts) override;
-  /// The bytes were copied.
-  std::uint64_t released() const override { return sent_; }
+  std::uint64_t released() const override;
   stream::Moved receive(std::span<const iovec> parts) override;
   void close(bool abort) override;
   std::string describe() const override;
@@ -49,7 +48,6 @@ class QuicStream final : public stream::Stream {
   stream::StreamState state_ = stream::StreamState::kConnecting;
   Status status_;
   std::array<std::byte, 32> binding_{};
-  std::uint64_t sent_ = 0;
   bool is_readable_ = false, is_writable_ = false;  ///< News that the port was not told.
 };
 

@@ -6,8 +6,9 @@
 
 Each rank has a group of each backend. In every round both groups do every operation at every size, one after the other;
 each round begins with the other one. Before each repetition the input is written anew, and the ranks meet. A repetition
-takes what its slowest rank takes. Shown are the medians over the rounds of each round's p50 and p99 in microseconds, and
-how often Hawser's time goes into Gloo's: above 1 Hawser is ahead. Every result is checked once a round.
+takes what its slowest rank takes. Shown are the medians over the rounds of each round's mean, p50 and p99 in microseconds,
+and how often Hawser's time goes into Gloo's: above 1 Hawser is ahead. Every result is checked once a round. With `--busy N`
+so many endless loops want the cores meanwhile.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import time
 from datetime import timedelta
 
 BACKENDS = ("hawser", "gloo")
+FIGURES = ("mean", "p50", "p99")
 OPS = "all_reduce,all_gather_into_tensor,reduce_scatter_tensor,broadcast,all_to_all_single,barrier"
 SIZES = "4,4096,65536,1048576,16777216"
 
@@ -97,7 +99,8 @@ def rank_of(rank: int, asked, path: str) -> None:
                     dist.all_gather_object(every, times)
                     slowest = sorted(max(each) for each in zip(*every))
                     rows.setdefault((op, size), {}).setdefault(backend, []).append(
-                        (statistics.median(slowest), slowest[min(len(slowest) - 1, int(0.99 * len(slowest)))]))
+                        (statistics.fmean(slowest), statistics.median(slowest),
+                         slowest[min(len(slowest) - 1, int(0.99 * len(slowest)))]))
     if rank == 0:
         show(rows, asked)
     dist.barrier()
@@ -122,16 +125,23 @@ def show(rows: dict, asked) -> None:
     for (op, size), ways in rows.items():
         row = {"op": op, "bytes": size}
         for backend in BACKENDS:
-            for place, name in enumerate(("p50", "p99")):
+            for place, name in enumerate(FIGURES):
                 row[f"{backend}_{name}"] = round(statistics.median(each[place] for each in ways[backend]), 1)
-        for name in ("p50", "p99"):
+        for name in FIGURES:
             row[f"ratio_{name}"] = round(row[f"gloo_{name}"] / row[f"hawser_{name}"], 2)
         if asked.json:
             print(json.dumps(row), flush=True)
         else:
-            print(f"{op:24} {size:>9} B  p50: hawser {row['hawser_p50']:>9} us, gloo {row['gloo_p50']:>9} us, "
-                  f"{row['ratio_p50']:>6} times; p99: {row['hawser_p99']:>9} and {row['gloo_p99']:>9} us, "
-                  f"{row['ratio_p99']:>6} times", flush=True)
+            cells = "; ".join(f"{name}: {row[f'hawser_{name}']:>9} and {row[f'gloo_{name}']:>9} us, "
+                              f"{row[f'ratio_{name}']:>6} times" for name in FIGURES)
+            print(f"{op:24} {size:>9} B  {cells}", flush=True)
+
+
+def spin() -> None:
+    parent = os.getppid()
+    while os.getppid() == parent:
+        for _ in range(100_000):
+            pass
 
 
 def main() -> None:
@@ -141,12 +151,14 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=0.3, help="of the number of repetitions")
     parser.add_argument("--ops", default=OPS)
     parser.add_argument("--sizes", default=SIZES, help="bytes of the larger buffer of a rank")
+    parser.add_argument("--busy", type=int, default=0, help="so many programs that compute without end beside the ranks")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
         ranks = [context.Process(target=rank_of, args=(rank, asked, f"{folder}/init")) for rank in range(asked.ranks)]
-        for each in ranks:
+        busy = [context.Process(target=spin, daemon=True) for _ in range(asked.busy)]
+        for each in ranks + busy:
             each.start()
         for each in ranks:
             each.join()

@@ -54,9 +54,13 @@ static inline int compare_doubles(const void* a, const void* b) {
   return x < y ? -1 : x > y;
 }
 static inline void tell_row(const char* who, int operation, size_t bytes, double* seconds, int count, long wrong) {
+  double sum = 0;
+  for (int i = 0; i < count; ++i) sum += seconds[i];
   qsort(seconds, (size_t)count, sizeof *seconds, compare_doubles);
-  printf("{\"who\": \"%s\", \"op\": \"%s\", \"bytes\": %zu, \"n\": %d, \"p50\": %.3f, \"p99\": %.3f, \"wrong\": %ld}\n",
-         who, kNames[operation], bytes, count, 1e6 * seconds[count / 2], 1e6 * seconds[(int)(count * 0.99)], wrong);
+  printf("{\"who\": \"%s\", \"op\": \"%s\", \"bytes\": %zu, \"n\": %d, \"mean\": %.3f, ", who, kNames[operation], bytes,
+         count, 1e6 * sum / count);
+  printf("\"p50\": %.3f, \"p99\": %.3f, \"wrong\": %ld}\n", 1e6 * seconds[count / 2],
+         1e6 * seconds[(int)(count * 0.99)], wrong);
   fflush(stdout);
 }
 

@@ -58,6 +58,7 @@ def run(who: str, scale: float, op: str, size_bytes: int, ranks: Ranks) -> None:
     if ranks.rank == 0:
         times = numpy.sort(times) * 1e6
         print(json.dumps({"who": who, "op": op, "bytes": size_bytes, "n": repetitions,
+                          "mean": round(float(times.mean()), 3),
                           "p50": round(float(times[repetitions // 2]), 3),
                           "p99": round(float(times[int(repetitions * 0.99)]), 3), "wrong": wrong}), flush=True)
 

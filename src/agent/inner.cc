@@ -157,6 +157,8 @@ Instant now(const Agent& agent) { return core_of(agent)->now(); }
 
 base::YieldPrice& yields(const Agent& agent) { return core_of(agent)->lane.yields(); }
 
+base::SpinCredit& spins(const Agent& agent) { return core_of(agent)->lane.spins(); }
+
 std::string status_page(const Agent& agent) { return core_of(agent)->status_teller.path(); }
 
 const AgentOptions& options_of(const Agent& agent) { return core_of(agent)->options; }

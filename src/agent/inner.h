@@ -26,6 +26,7 @@
 #include "agent/region.h"
 #include "agent/service.h"
 #include "base/log.h"
+#include "base/spin_credit.h"
 #include "base/yield_price.h"
 
 namespace hawser::agent::inner {
@@ -79,6 +80,8 @@ bool wait_until(const Agent& agent, const std::function<bool()>& reached, Instan
 Instant now(const Agent& agent);
 /// What yields of those who wait cost: see Lane::yields.
 base::YieldPrice& yields(const Agent& agent);
+/// Whether those who wait may look for news: see Lane::spins.
+base::SpinCredit& spins(const Agent& agent);
 /// Waits until every peer that is not down has what it was sent. Those that have not by the deadline.
 std::vector<Peer> flush(const Agent& agent, Instant deadline);
 

@@ -173,10 +173,14 @@ bool Lane::has_jobs() const {
   return std::ranges::any_of(parts_, [](const Part* part) { return part->has_jobs(); });
 }
 
-void Lane::run_jobs() {
+bool Lane::run_jobs() {
+  bool has_run = false;
   for (Part* const part : parts_) {
-    if (part->has_jobs()) part->run_jobs(core_.now());
+    if (!part->has_jobs()) continue;
+    part->run_jobs(core_.now());
+    has_run = true;
   }
+  return has_run;
 }
 
 /// Arms the doorbells, unless there is something to do that rings none. Who leaves something from now on rings.
@@ -186,6 +190,7 @@ bool Lane::may_sleep() {
 }
 
 void Lane::fall_asleep() {
+  armings_.fetch_add(1, std::memory_order_relaxed);
   sleeping_.store(true, std::memory_order_seq_cst);
   if (page_ != nullptr) page_->sleeps(true);
 }
@@ -240,41 +245,73 @@ bool Lane::wait_in_pauses(const std::function<bool()>& reached, Instant deadline
   return true;
 }
 
+void Lane::lock_to_lead(Leader& leader) {
+  if (try_lock()) return;
+  lock();
+  leader.was_idle = false;  // Another thread of this process may have had long work under the lock.
+}
+
+void Lane::note_turn(Leader& leader, std::size_t work, Instant now) {
+  // While it only looks, a turn comes right after the other one, unless the kernel gave its core to others.
+  if (const Duration gap = now - leader.turned; leader.was_idle && gap >= base::SpinCredit::kLoss) {
+    spins_.lost(gap, now);
+    leader.only_looked = false;
+  }
+  leader.turned = now;
+  leader.was_idle = work == 0;
+  if (work > 0) leader.busy = now;
+}
+
+Instant Lane::idle(Leader& leader, const std::function<bool()>& must_go_on, Instant now, Instant deadline) {
+  const bool may_spin = spins_.may_spin(now);
+  if (!may_spin || now - leader.busy >= spin_.window()) {
+    if (must_go_on()) return now;
+    const Instant before = core_.now();
+    rest(deadline);
+    leader.only_looked = leader.was_idle = false;
+    now = core_.now();
+    if (may_spin) spin_.slept(now - before);
+  } else if (now - std::max(leader.busy, leader.yielded) >= std::max(kYieldAfter, yields_.patience())) {
+    const Duration took = yields_.yield();
+    leader.turned = leader.yielded = core_.now();
+    spins_.lost(took, leader.yielded);
+    leader.only_looked = leader.only_looked && took < base::SpinCredit::kLoss;
+  }
+  return now;
+}
+
 bool Lane::wait_until(const std::function<bool()>& reached, Instant deadline) {
   if (core_.life.user_code().runs_here()) return reached();  // What it waits for does not come before it returns.
   if (core_.hooks.pause) return wait_in_pauses(reached, deadline);
   Instant now = core_.now();
-  Instant busy = now, yielded = now;
+  Leader leader{.busy = now, .yielded = now, .turned = now};
+  bool has_led = false;
   while (!reached()) {
     if (now >= deadline) return reached();
     const bool has_driver = driven();
     if ((has_driver && has_jobs()) || leading_.exchange(true, std::memory_order_seq_cst)) {
       wait_as_follower(reached, deadline);
       now = core_.now();
+      leader.was_idle = leader.only_looked = false;
       continue;
     }
     if (has_driver) {
       lead_beside_driver(reached, deadline);
       now = core_.now();
+      leader.was_idle = leader.only_looked = false;
       continue;
     }
-    lock();
+    has_led = true;
+    lock_to_lead(leader);
     now = clock_.now();
     const std::size_t work = turn(now);
     unlock();
-    run_jobs();
-    if (work > 0) busy = now;
-    if (work == 0 && now - busy >= spin_.window() && !reached()) {
-      const Instant before = core_.now();
-      rest(deadline);
-      now = core_.now();
-      spin_.slept(now - before);
-    } else if (work == 0 && now - std::max(busy, yielded) >= std::max(kYieldAfter, yields_.patience())) {
-      yields_.yield();
-      yielded = core_.now();
-    }
+    note_turn(leader, work, now);
+    if (run_jobs()) leader.was_idle = false;
+    if (work == 0) now = idle(leader, reached, now, deadline);
     leading_.store(false, std::memory_order_release);
   }
+  if (has_led && leader.only_looked) spins_.found();
   news();  // Hands the lead to another waiter.
   return true;
 }
@@ -303,24 +340,18 @@ void Lane::lead_beside_driver(const std::function<bool()>& reached, Instant dead
     ring();  // From now on the driver looks by itself whether it is needed.
   }
   Instant now = core_.now();
-  Instant busy = now, yielded = now;
-  while (!reached() && now < deadline && driven() && !has_jobs()) {
-    lock();
+  Leader leader{.busy = now, .yielded = now, .turned = now};
+  const auto must_go_on = [&] { return reached() || has_jobs(); };
+  bool is_reached = false;
+  while (!(is_reached = reached()) && now < deadline && driven() && !has_jobs()) {
+    lock_to_lead(leader);
     now = clock_.now();
     const std::size_t work = turn(now);
     unlock();
-    if (work > 0) {
-      busy = now;
-    } else if (now - busy >= spin_.window() && !reached() && !has_jobs()) {
-      const Instant before = core_.now();
-      rest(deadline);
-      now = core_.now();
-      spin_.slept(now - before);
-    } else if (now - std::max(busy, yielded) >= std::max(kYieldAfter, yields_.patience())) {
-      yields_.yield();
-      yielded = core_.now();
-    }
+    note_turn(leader, work, now);
+    if (work == 0) now = idle(leader, must_go_on, now, deadline);
   }
+  if (is_reached && leader.only_looked) spins_.found();
   const Instant now_steady = Clock::steady().now();
   const bool is_drivers = has_jobs();
   led_until_.store(is_drivers ? now_steady - kLinger : now_steady, std::memory_order_relaxed);
@@ -352,7 +383,8 @@ bool Lane::is_left_to_waiters(Instant now) {
 }
 
 void Lane::wait_as_follower(const std::function<bool()>& reached, Instant deadline) {
-  const Instant spin_until = core_.now() + kSpinWindow;
+  const Instant begun = core_.now();
+  const Instant spin_until = spins_.may_spin(begun) ? begun + kSpinWindow : begun;
   for (int i = 0; !reached(); ++i) {
     base::cpu_relax();
     if ((i & 63) == 63 && core_.now() >= std::min(spin_until, deadline)) break;

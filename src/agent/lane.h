@@ -11,6 +11,7 @@
 // nobody has led it for kLinger. Some waiters do not lead: they look for what they wait for by themselves, under the
 // lock, because turns would take longer than the wait (`note_looker`). The lane is left to them in the same way. They
 // turn it each kLookerTurn, and the driver turns it whenever it looks at it.
+// Where other programs want the cores, those who wait do not look for news: they sleep at once (base/spin_credit.h).
 //
 // Thread rule: thread-safe.
 
@@ -34,6 +35,7 @@
 #include "base/mutex.h"
 #include "base/recent_clock.h"
 #include "base/spin.h"
+#include "base/spin_credit.h"
 #include "base/spin_window.h"
 #include "base/status_page.h"
 #include "base/yield_price.h"
@@ -154,6 +156,8 @@ class Lane final : public LaneAccess {
   }
   /// So often a thread was woken that slept on the lane, or would have. Each time is a system call.
   std::uint64_t rings() const { return rings_.load(std::memory_order_relaxed); }
+  /// So often a thread was about to sleep on it. Each time it may ask peers to ring.
+  std::uint64_t armings() const { return armings_.load(std::memory_order_relaxed); }
 
   /// Ends the sleep of whoever sleeps on the lane, armed or not: it arms the lane anew.
   void nudge() const { wake_.signal(); }
@@ -171,6 +175,8 @@ class Lane final : public LaneAccess {
   }
   /// What yields of threads that wait for the lane, or for what other processes write, cost on their cores.
   base::YieldPrice& yields() { return yields_; }
+  /// Whether those threads may look for news, or sleep at once. By the agent's clock.
+  base::SpinCredit& spins() { return spins_; }
   /// Nobody has turned the lane for kLookerTurn, and nobody sleeps on it who would be woken to do so.
   bool lacks_turn(Instant now) const HAWSER_REQUIRES(in_lane);
 
@@ -235,6 +241,17 @@ class Lane final : public LaneAccess {
   /// From now on `wake` signals. `disarm` ends it.
   void fall_asleep() HAWSER_REQUIRES(in_lane);
   bool wait_in_pauses(const std::function<bool()>& reached, Instant deadline);
+  /// A thread that leads, as it knows its wait.
+  struct Leader {
+    Instant busy, yielded;    ///< When its last turn did something, and when it last yielded.
+    Instant turned;           ///< When its last turn began,
+    bool was_idle = false;    ///< in which, and since which, it did nothing but look.
+    bool only_looked = true;  ///< It has neither slept nor lost its core for long.
+  };
+  void lock_to_lead(Leader& leader) HAWSER_ACQUIRE(in_lane);
+  void note_turn(Leader& leader, std::size_t work, Instant now);
+  /// Its turn found nothing: it sleeps, yields, or does nothing. Returns the time.
+  Instant idle(Leader& leader, const std::function<bool()>& must_go_on, Instant now, Instant deadline);
   /// Leads a driven lane. Jobs are left to the driver, and end it.
   void lead_beside_driver(const std::function<bool()>& reached, Instant deadline);
   void wait_as_follower(const std::function<bool()>& reached, Instant deadline);
@@ -243,8 +260,8 @@ class Lane final : public LaneAccess {
   Instant next_moment() HAWSER_REQUIRES(in_lane);
   /// The runner's thread looks at this lane now, not at the next time that it would.
   void call_runner();
-  /// What the turn left to be done without the lock.
-  void run_jobs();
+  /// What the turn left to be done without the lock. Whether there was any.
+  bool run_jobs();
 
   Core& core_;
   base::StatusPage* page_ = nullptr;
@@ -275,12 +292,14 @@ class Lane final : public LaneAccess {
 
   base::SpinWindow spin_{kSpinWindow, kSpinWindowMax};  ///< The leader's.
   base::YieldPrice yields_;
+  base::SpinCredit spins_;
   std::unique_ptr<base::Epoll> epoll_;
   base::EventFd wake_{base::Fd()};
   base::Fd timer_;  ///< Only once event_fd() was asked for.
 
   std::atomic<std::uint64_t> ended_{0};
   std::atomic<std::uint64_t> rings_{0};
+  std::atomic<std::uint64_t> armings_{0};
   std::atomic<int> followers_{0};
   base::Mutex followers_mutex_;
   base::CondVar followers_wake_;

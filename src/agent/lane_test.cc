@@ -4,6 +4,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -20,6 +21,7 @@
 #include "backend/loopback/factory.h"
 #include "backend/test_wrapped.h"
 #include "base/inside.h"
+#include "base/spin_credit.h"
 
 namespace hawser::agent {
 namespace {
@@ -173,6 +175,65 @@ TEST_F(Sleeping, WhatIsLeftToALaneThatClosesEndsWithoutAWait) {
   const std::weak_ptr<Core> core = core_of(agent_);
   agent_ = Agent();
   EXPECT_TRUE(core.expired()) << "a submission that nobody took holds it";
+}
+
+/// One that passes as the test says, and by nothing else.
+class StandingClock final : public Clock {
+ public:
+  Instant now() const override { return Instant::from_ns(ns_.load()); }
+  void pass(Duration by) { ns_ += by.count(); }
+
+ private:
+  std::atomic<std::int64_t> ns_{Duration(1h).count()};
+};
+
+class Looking : public testing::Test {
+ protected:
+  Looking() { in_turn = nullptr; }
+
+  Lane& lane() { return core_of(agent_)->lane; }
+  /// What was earned, up to `most`.
+  Duration credit(Duration most) {
+    for (Duration lost = Duration::zero(); lost < most; lost += base::SpinCredit::kLoss) {
+      lane().spins().lost(base::SpinCredit::kLoss, clock_->now());
+      if (!lane().spins().may_spin(Instant::min())) return lost;
+    }
+    return most;
+  }
+
+  const std::shared_ptr<StandingClock> clock_ = std::make_shared<StandingClock>();
+  Agent agent_ = std::move(open_with({.name = "a", .clock = clock_}, {busy()}).value());
+};
+
+TEST_F(Looking, AWaitThatEndsMeanwhileEarnsWhatASleepWouldHaveCost) {
+  constexpr int kWaits = 100;
+  for (int wait = 0; wait < kWaits; ++wait) {
+    int looks = 0;
+    ASSERT_TRUE(lane().wait_until([&] { return ++looks >= 5; }, Instant::max()));
+  }
+  EXPECT_EQ(credit(1s), kWaits * base::SpinCredit::kEarned);
+}
+
+TEST_F(Looking, ATurnThatFindsNothingAndTakesLongIsALoss) {
+  for (int i = 0; i < 1000; ++i) lane().spins().found();
+  in_turn = [&] { clock_->pass(3ms); };
+  int looks = 0;
+  ASSERT_TRUE(lane().wait_until([&] { return ++looks >= 5; }, clock_->now() + 4ms));
+  EXPECT_EQ(credit(1s), base::SpinCredit::kMost - 3ms) << "and the wait earned nothing";
+}
+
+TEST_F(Looking, AWaiterWhoseCoreOthersWantSleepsAtOnce) {
+  lane().spins().lost(1s, clock_->now());
+  const Instant end = Clock::steady().now() + 5ms;
+  int looks = 0;
+  const auto reached = [&] {
+    ++looks;
+    return Clock::steady().now() >= end;
+  };
+  const std::uint64_t before = lane().armings();
+  ASSERT_TRUE(lane().wait_until(reached, clock_->now() + 5ms));
+  EXPECT_GE(lane().armings(), before + 1);
+  EXPECT_LE(looks, 8) << "it looked for news";
 }
 
 }  // namespace

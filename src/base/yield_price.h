@@ -38,10 +38,13 @@ class YieldPrice {
       price_.store(std::max(took, before / 2), std::memory_order_relaxed);
     }
   }
-  void yield() {
+  /// How long it took.
+  Duration yield() {
     const Instant before = Clock::steady().now();
     std::this_thread::yield();
-    note(Clock::steady().now() - before);
+    const Duration took = Clock::steady().now() - before;
+    note(took);
+    return took;
   }
 
  private:

@@ -19,6 +19,7 @@ namespace hawser::runtime {
 // In its pauses it lets others run: a rank that it waits for may be among them. It pauses soon if that rank stood on
 // this core when it told last, or if there are more ranks of this host than cores. Where yields cost slices, and no
 // awaited rank stood here, it does not yield: what is left of the wait is the lane's, which spins, yields and sleeps.
+// Where other programs want the cores it looks twice, and leaves the wait to the lane: see base/spin_credit.h.
 void look_at_boards(const RankSeat& seat, BoardRoom& room, const Operation& operation,
                     const std::function<bool()>& is_broken);
 

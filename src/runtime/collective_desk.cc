@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "agent/inner.h"
+#include "base/spin_credit.h"
 #include "reduce/compressor.h"
 #include "runtime/board_wait.h"
 #include "runtime/digest.h"
@@ -149,8 +150,10 @@ Status CollectiveDesk::begin_at_once(const CollectiveCall& call, schedule::Algor
     PromptCall prompt(room->board(), call, turn, ticket->number, digest);
     const bool is_written = prompt.write();
     if (is_written) room->ring(now);
-    is_over = is_written && prompt.carry_through(room->is_crowded());
+    base::SpinCredit& spins = agent::inner::spins(site_.seat->agent);
+    is_over = is_written && prompt.carry_through(room->is_crowded() || !spins.may_spin(now));
     if (is_over) {
+      spins.found();
       room->end_well(turn, turns, now);
       book_.end_well(*ticket, mailbox.now());
     } else {

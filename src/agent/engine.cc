@@ -291,6 +291,7 @@ void Engine::describe(const Visitor& visitor) const {
     visitor(transfers);
   }
   services_.describe(visitor);
+  for (const OpenBackend& open : ports_.all()) open.port->describe(visitor);
 }
 
 std::uint64_t Engine::peers_up() const {

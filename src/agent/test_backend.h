@@ -39,12 +39,16 @@ class TestPort : public backend::Port {
   }
   void begin_close(Instant) override {}
   bool idle() const override { return true; }
+  void describe(const backend::WaitVisitor& visitor) const override {
+    for (const backend::Waiting& each : its_waits) visitor(each);
+  }
   std::vector<DeviceCounters> devices() const override { return its_devices; }
   std::optional<AdmissionCounters> admissions() const override { return its_admissions; }
 
   std::vector<std::uint32_t> closing;  ///< Indices of regions, in the order in which it was told.
   std::set<std::uint32_t> touched;     ///< Regions that it still uses.
   std::string holder = "a peer";
+  std::vector<backend::Waiting> its_waits;
   std::vector<DeviceCounters> its_devices;
   std::optional<AdmissionCounters> its_admissions;
 };

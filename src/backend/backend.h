@@ -43,6 +43,7 @@
 #include "backend/device_kinds.h"
 #include "backend/peer_guard.h"
 #include "backend/region_table.h"
+#include "backend/waiting.h"
 #include "base/id128.h"
 #include "base/log.h"
 #include "base/rng.h"
@@ -79,7 +80,8 @@ struct Traits {
   bool direct = false;  ///< The initiator copies by itself: a chunk that is done is visible at the target.
   /// Covered chunks yield kArrival at the target (else the agent tells it when all are done).
   bool carries_arrivals = false;
-  /// A message is lost only with the peer: nothing needs to be kept for sending again. Its paths have each_untaken.
+  /// A message is lost only with its path: nothing needs to be kept for sending again. Its paths have each_untaken and
+  /// each_whole_untaken.
   bool lossless = false;
   /// Taking a chunk is moving it, as far as it goes without an answer: a turn right after it would find nothing to do.
   bool moves_in_submit = false;
@@ -288,6 +290,13 @@ class Path {
     static_cast<void>(see);
     return false;
   }
+  /// Of a lossless path that is down, for sending its messages again by another one: shows what each_untaken shows, but
+  /// whole messages, and those of each link in the order in which they went. Of some a part may be gone: those are left
+  /// out. The peer may take messages meanwhile, so what is shown may have been taken. False: as each_untaken.
+  virtual bool each_whole_untaken(const SeeMessage& see) const {
+    static_cast<void>(see);
+    return false;
+  }
   /// This agent takes no message of this path any more. Messages that it has not dealt with, and those that still come,
   /// stay untaken, and the peer's each_untaken shows them. The agent calls this before release_path, which may come
   /// later.
@@ -366,6 +375,10 @@ class Port {
   virtual std::vector<DeviceCounters> devices() const { return {}; }
   /// What its listener did with those who connected; nothing where it has no listener.
   virtual std::optional<AdmissionCounters> admissions() const { return std::nullopt; }
+  /// What of this port's own waits for somebody, a line for each peer and kind: answers to connects, room that a peer
+  /// has to make, a peer that is silent. Chunks are not among it: the agent tells of transfers. For people, so it may
+  /// take as long as a look at all paths.
+  virtual void describe(const WaitVisitor& visitor) const = 0;
 };
 
 /// What a backend is opened with. References outlive it.

@@ -117,6 +117,18 @@ Result<Path*> SelfPort::open_path(const PathTarget& target, Instant) {
   return paths_.back().get();
 }
 
+/// Of paths that are up the agent tells of transfers. A device that is not done with the chunks of one that ended holds
+/// their memory.
+void SelfPort::describe(const WaitVisitor& visitor) const {
+  for (const auto& path : paths_) {
+    if (path->is_up_ || !path->has_chunks()) continue;
+    visitor({.who = kind_.name,
+             .what = "chunks of an ended path",
+             .peer = context_.identity.name,
+             .count = path->chunk_count_});
+  }
+}
+
 void SelfPort::release_path(Path* released) {
   const auto found = std::ranges::find(paths_, released, &std::unique_ptr<SelfPath>::get);
   if (found == paths_.end()) return;

@@ -43,6 +43,7 @@ class SelfPath : public Path {
   void unbind(std::uint32_t index, std::uint32_t generation) final;
   bool send(wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body) final;
   bool each_untaken(const SeeMessage& see) const final;
+  bool each_whole_untaken(const SeeMessage& see) const final { return each_untaken(see); }
   PathCounters counters() const override;
 
   /// No further chunks; those that are here end with `why`. Then its port tells that it is down.
@@ -99,6 +100,7 @@ class SelfPort : public Port {
   Instant next_deadline() const final { return Instant::max(); }
   void begin_close(Instant now) final;
   bool idle() const override { return is_closing_ && events_.empty(); }
+  void describe(const WaitVisitor& visitor) const final;
 
   const Context& context() const { return context_; }
   const SelfKind& kind() const { return kind_; }

@@ -31,6 +31,7 @@ class WrappedPort : public Port {
   }
   void begin_close(Instant now) override { inner_->begin_close(now); }
   bool idle() const override { return inner_->idle(); }
+  void describe(const WaitVisitor& visitor) const override { inner_->describe(visitor); }
 
  private:
   const std::unique_ptr<Port> inner_;

@@ -42,6 +42,9 @@ enum class Planted : std::uint8_t {
   kGroupsMixed,         ///< A fresh path sends one link's messages again as another's.
   kSilenceEnds,         ///< A peer that misses three heartbeats is given up.
   kReplayForgotten,     ///< A fresh path does not begin with what the last one lost.
+  kReplayBeginsLate,    ///< What a path without loss held when it was lost is sent again, but for its first message.
+  kReplayComesLast,     ///< It is sent again behind what had found no room on that path.
+  kReplayTakenTwice,    ///< A message that was taken from such a path is taken again from the next one.
   kDuplicateDelivered,  ///< A message that was taken before is taken again.
   kNotifyBeforeBytes,
   kMessageReordered,

@@ -10,6 +10,7 @@
 // In a turn: first on_heard for what came in, then poll.
 // Thread rule: one thread at a time.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -58,6 +59,9 @@ class Detector {
   bool hasten(Instant now);
   /// poll has answered kSuspect, and nothing was heard since.
   bool suspect() const { return options_.judged && silent_intervals_ >= options_.missed; }
+  Instant last_heard() const { return heard_; }
+  /// When it fails, if nothing is heard.
+  Instant fails_at() const { return heard_ + std::max(options_.patience, options_.missed * options_.interval); }
   /// When poll has something to do; Instant::max() for never.
   Instant next_timeout() const { return next_; }
 

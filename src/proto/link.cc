@@ -47,11 +47,21 @@ bool MessageRing::place(std::size_t record) {
 }
 
 bool MessageRing::grow(std::size_t record) {
-  if (record > bytes_max_ - used_ || capacity_ == bytes_max_) return false;
+  if (capacity_ >= bytes_max_) return false;
   const std::size_t wanted = std::max({kCapacityMin, capacity_ * 2, std::bit_ceil(used_ + record)});
-  const std::size_t capacity = std::min(wanted, bytes_max_);
+  move_to(std::min(wanted, bytes_max_), {});
+  return true;
+}
+
+// All messages to fresh memory, behind those that come in front.
+void MessageRing::move_to(std::size_t capacity, const Messages& in_front) {
   auto bytes = std::make_unique_for_overwrite<std::byte[]>(capacity);
   std::size_t to = 0;
+  for (const std::vector<std::byte>& each : in_front) {
+    base::store_little_endian(bytes.get() + to, static_cast<std::uint32_t>(each.size()));
+    std::ranges::copy(each, bytes.get() + to + kPrefix);
+    to += kPrefix + each.size();
+  }
   std::size_t from = front_;
   for (std::size_t i = 0; i < count_; ++i) {
     if (count_ - i == ahead_) cursor_ = to;
@@ -64,13 +74,20 @@ bool MessageRing::grow(std::size_t record) {
   capacity_ = capacity;
   front_ = 0;
   back_ = to;
-  return true;
+}
+
+void MessageRing::put_in_front(const Messages& messages) {
+  std::size_t more = 0;
+  for (const std::vector<std::byte>& each : messages) more += kPrefix + each.size();
+  move_to(std::max(capacity_, used_ + more), messages);
+  used_ += more;
+  count_ += messages.size();
 }
 
 bool MessageRing::push(std::span<const std::byte> head, std::span<const std::byte> body) {
   const std::size_t size = head.size() + body.size();
   const std::size_t record = kPrefix + size;
-  if (record > bytes_max_) return false;
+  if (used_ + record > bytes_max_) return false;
   if (!place(record) && !(grow(record) && place(record))) return false;
   std::byte* to = bytes_.get() + back_;
   base::store_little_endian(to, static_cast<std::uint32_t>(size));
@@ -161,9 +178,22 @@ Status LinkSender::replay_from(std::uint64_t received) {
   return {};
 }
 
+bool LinkSender::keep_again(std::uint64_t first, const Messages& messages) {
+  if (first + messages.size() != first_kept()) return false;
+  if (!ring_) ring_ = std::make_unique<MessageRing>(limits_.bytes);
+  if (base::planted(base::Planted::kReplayComesLast)) {
+    for (const std::vector<std::byte>& each : messages) ring_->push(each, {});
+    return true;
+  }
+  ring_->put_in_front(messages);
+  return true;
+}
+
 Received LinkReceiver::on_unexpected(std::uint64_t seq) {
   if (seq > received_) return Received::kGap;
-  if (base::planted(base::Planted::kDuplicateDelivered)) return Received::kDeliver;
+  const bool takes_again =
+      base::planted(base::Planted::kDuplicateDelivered) || base::planted(base::Planted::kReplayTakenTwice);
+  if (takes_again) return Received::kDeliver;
   ++unacked_messages_;  // told again, for the sender may wait for it to free its memory
   return Received::kDuplicate;
 }

@@ -2,7 +2,8 @@
 
 // Reliable, ordered messages to one incarnation of a peer, whatever paths come and go below. The sender numbers
 // messages from 1 and keeps them until the peer acknowledged them; the receiver drops duplicates and says when to
-// acknowledge. On a lossless path (one that loses a message only with the peer) nothing is kept or acknowledged.
+// acknowledge. On a lossless path (one that loses a message only with the peer) nothing is kept or acknowledged. When
+// such a path is lost, it gives back what the peer had not taken, and the sender keeps that (keep_again).
 //
 // How a session uses it:
 //   seq = sender.next_seq(); encode the head with it. If sender.can_pass(), offer the message to the path and, when it
@@ -16,10 +17,13 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include <hawser/status.h>
 
 namespace hawser::proto {
+
+using Messages = std::vector<std::vector<std::byte>>;
 
 struct LinkLimits {
   std::uint32_t count = 4096;      ///< Messages kept.
@@ -33,6 +37,8 @@ class MessageRing {
 
   /// False, and nothing done, when `bytes_max` would be passed.
   bool push(std::span<const std::byte> head, std::span<const std::byte> body);
+  /// In front of all others and behind the cursor, whatever `bytes_max` says.
+  void put_in_front(const Messages& messages);
   /// There must be one. A cursor on it moves on.
   void drop_front();
   std::span<const std::byte> at_cursor() const;  ///< Empty when the cursor is behind the last one.
@@ -56,6 +62,7 @@ class MessageRing {
  private:
   bool place(std::size_t record);
   bool grow(std::size_t record);
+  void move_to(std::size_t capacity, const Messages& in_front);
   std::size_t after(std::size_t at) const;
   std::size_t record_at(std::size_t at) const;
   std::span<const std::byte> message_at(std::size_t at) const;
@@ -97,6 +104,10 @@ class LinkSender {
   /// of a path may have grown old. kCorrupt for a number never given; kDisconnected when messages that the peer may
   /// miss are no longer kept (they went over a lossless path): the session cannot go on.
   Status replay_from(std::uint64_t received);
+  /// A lossless path was lost, and holds messages that it took and the peer did not: number `first` and those after it.
+  /// They are kept from now on, beyond the bounds of `limits`; what is sent later has to wait for room within these.
+  /// False, and nothing done: they are not the ones just before the oldest that is kept.
+  bool keep_again(std::uint64_t first, const Messages& messages);
 
   std::size_t kept() const { return ring_ ? ring_->count() : 0; }
   /// Calls `see` with each message that is kept: no path took it, or the peer has not acknowledged it.

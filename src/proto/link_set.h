@@ -95,6 +95,12 @@ class LinkSet {
   /// What the peer has of each link, as a Welcome says. Errors: those of LinkSender, of the first link that has one.
   Status on_received(const Numbers& received);
   Status replay_from(const Numbers& received);
+  /// See LinkSender::keep_again.
+  bool keep_again(const wire::Place& first, const Messages& messages) {
+    const bool is_kept = out_[first.link.index()].keep_again(first.seq, messages);
+    look_at(first.link);
+    return is_kept;
+  }
 
   // In.
   /// See LinkReceiver.

@@ -161,6 +161,23 @@ TEST(LinkSet, ALinkWithoutRoomLeavesTheOthersTheirTurn) {
   EXPECT_EQ(links.first_pending(full | mask_of(kBulk)), std::nullopt);
 }
 
+TEST(LinkSet, WhatALostPathHeldWaitsBeforeTheLinksOwn) {
+  LinkSet links;
+  links.set_lossless(true);
+  const wire::Link link = Priority::kBulk;
+  links.pass(link);
+  const auto bytes = base::as_bytes(std::string_view("first"));
+  EXPECT_FALSE(links.keep_again({link, 2}, {{bytes.begin(), bytes.end()}}));
+  EXPECT_FALSE(links.keeps_any());
+  EXPECT_TRUE(links.keep_again({link, 1}, {{bytes.begin(), bytes.end()}}));
+  EXPECT_TRUE(links.keeps_any());
+  EXPECT_FALSE(links.can_pass(link)) << "it goes first";
+  EXPECT_FALSE(links.first_pending()) << "it went";
+  EXPECT_TRUE(links.replay_from({}).ok());
+  ASSERT_EQ(links.first_pending(), link);
+  EXPECT_EQ(base::as_text(links.pending(link)), "first");
+}
+
 TEST(LinkSet, ALinkReplaysItsOwnMessagesAlone) {
   LinkSet links;
   for (const std::string_view text : {"a1", "a2"}) ASSERT_TRUE(push(links, usual_on(16), text));

@@ -134,6 +134,117 @@ TEST(LinkSender, AChangeToALosslessPathReplaysFirst) {
   EXPECT_EQ(drain(sender), "d ");
 }
 
+Messages messages(std::initializer_list<std::string_view> texts) {
+  Messages all;
+  for (const std::string_view each : texts) {
+    const auto bytes = base::as_bytes(each);
+    all.emplace_back(bytes.begin(), bytes.end());
+  }
+  return all;
+}
+
+TEST(LinkSender, WhatALostPathHeldIsKeptAgain) {
+  LinkSender sender;
+  sender.set_lossless(true);
+  for (int i = 0; i < 3; ++i) sender.pass();  // a, b, c
+  EXPECT_TRUE(push(sender, "d"));             // the path had no room
+  EXPECT_FALSE(sender.keep_again(1, messages({"a", "b"}))) << "c is missing";
+  EXPECT_FALSE(sender.keep_again(2, messages({"b", "c", "d"}))) << "d is kept";
+  EXPECT_FALSE(sender.keep_again(1, messages({"b", "c"}))) << "no such numbers";
+  EXPECT_EQ(sender.kept(), 1u);
+  EXPECT_TRUE(sender.keep_again(2, messages({"b", "c"})));
+  EXPECT_EQ(sender.kept(), 3u);
+  EXPECT_EQ(text(sender.pending()), "d") << "the others were sent";
+  sender.set_lossless(false);
+  EXPECT_EQ(sender.replay_from(0).code(), Code::kDisconnected) << "the peer has not got a";
+  EXPECT_TRUE(sender.replay_from(2).ok()) << "it took b meanwhile";
+  EXPECT_EQ(drain(sender), "c d ");
+  EXPECT_TRUE(sender.replay_from(2).ok()) << "the next path is lost, too";
+  EXPECT_EQ(drain(sender), "c d ");
+  EXPECT_TRUE(sender.on_ack(4).ok());
+  EXPECT_EQ(sender.kept(), 0u);
+}
+
+TEST(LinkSender, WhatIsKeptAgainMayPassBoundsAndNothingElse) {
+  LinkSender sender({.count = 100, .bytes = 1000});
+  sender.set_lossless(true);
+  sender.pass(), sender.pass();
+  const std::string big(700, 'x');
+  ASSERT_TRUE(push(sender, big));
+  ASSERT_TRUE(sender.keep_again(1, messages({big, big})));
+  EXPECT_FALSE(push(sender, "more"));
+  ASSERT_TRUE(sender.replay_from(0).ok());
+  sender.sent(), sender.sent();
+  EXPECT_EQ(sender.kept(), 1u) << "the next path without loss has two";
+  EXPECT_FALSE(push(sender, big)) << "beside the last one";
+  EXPECT_TRUE(push(sender, "more"));
+  EXPECT_EQ(drain(sender), big + " more ");
+}
+
+// Paths come and go, some without loss. A peer takes what it gets and gets each message once and in order.
+TEST(LinkSender, OverPathsOfAllKindsThePeerGetsAll) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE(seed);
+    base::Rng rng(seed);
+    LinkSender sender({.count = 64, .bytes = 4000});
+    std::deque<std::string> path;  // What the peer has not taken of it.
+    std::uint64_t number = 0, received = 0, taken_as = 0;
+    bool is_lossless = false;
+    const auto message = [](std::uint64_t of) { return std::to_string(of) + std::string(of * 37 % 300, '.'); };
+    const auto take = [&] {  // The front of the path is message taken_as + 1.
+      const std::string expected = message(++taken_as);
+      ASSERT_EQ(path.front(), expected);
+      path.pop_front();
+      received = std::max(received, taken_as);
+    };
+    for (int round = 0; round < 2000; ++round) {
+      const std::uint64_t what = rng.below(20);
+      if (what < 8) {
+        const std::string next = message(number + 1);
+        if (sender.can_pass() && path.size() < 5) {
+          path.push_back(next);
+          sender.pass(), ++number;
+        } else if (push(sender, next)) {
+          ++number;
+        }
+      } else if (what < 14) {
+        if (sender.pending().empty() || path.size() >= 5) continue;
+        path.push_back(text(sender.pending()));
+        sender.sent();
+      } else if (what < 18) {
+        if (!path.empty()) take();
+        if (!is_lossless && rng.chance(0.5)) {
+          ASSERT_TRUE(sender.on_ack(received).ok());
+        }
+      } else if (rng.chance(0.3)) {
+        if (is_lossless && !path.empty()) {
+          Messages held;
+          for (const std::string& each : path)
+            held.emplace_back(base::as_bytes(each).begin(), base::as_bytes(each).end());
+          // Those that this path sent again the peer may have taken from an earlier one, and told so.
+          ASSERT_TRUE(sender.keep_again(taken_as + 1, held));
+        }
+        while (is_lossless && !path.empty() && rng.chance(0.5)) take();  // It reads on.
+        path.clear();
+        is_lossless = rng.chance(0.6);
+        sender.set_lossless(is_lossless);
+        ASSERT_TRUE(sender.replay_from(received).ok());
+        taken_as = received;
+      }
+    }
+    while (!path.empty() || !sender.pending().empty()) {
+      if (!path.empty()) {
+        take();
+        continue;
+      }
+      path.push_back(text(sender.pending()));
+      sender.sent();
+    }
+    EXPECT_EQ(received, number);
+    EXPECT_GT(number, 100u);
+  }
+}
+
 TEST(LinkSender, BoundsAreBusy) {
   LinkSender few({.count = 2, .bytes = 1000});
   EXPECT_TRUE(push(few, "a"));

@@ -25,11 +25,16 @@ Chaos::Chaos(Theater& theater, std::size_t aims) : theater_(theater), rng_(theat
   // The first aim walks through all cells as the seeds do, so that none is left to luck.
   // Runs without devices are what they were before there were any; in the others each first aim is at one.
   const bool devices = theater.settings().devices;
-  std::vector<Aim> cells, of_devices;
+  const bool breaks = theater.settings().breaks;
+  std::vector<Aim> cells, of_devices, of_breaks;
   for (std::size_t fault = 0; fault < kFaults; ++fault) {
     for (std::size_t step = 0; step < kSteps; ++step) {
       const Aim aim{static_cast<Fault>(fault), static_cast<Step>(step), start};
       if (!possible(mode, aim.fault, aim.step)) continue;
+      if (mode == sim::Mode::kMapped && aim.fault == Fault::kReset) {
+        of_breaks.push_back(aim);
+        if (!breaks) continue;
+      }
       if (aim.fault != Fault::kDevice || devices) cells.push_back(aim);
       if (aim.fault == Fault::kDevice) of_devices.push_back(aim);
     }
@@ -45,11 +50,18 @@ Chaos::Chaos(Theater& theater, std::size_t aims) : theater_(theater), rng_(theat
   const bool late = theater.settings().late;
   if (theater.settings().cuts) aims = 1;
   if (late) aims = std::max<std::size_t>(aims, 1);
+  if (breaks) aims = std::max<std::size_t>(aims, 3);
   for (std::size_t i = 0; i < aims; ++i) {
     const bool cuts = theater.settings().cuts;
-    const std::vector<Aim>& first = devices ? of_devices : late ? of_moves : cuts ? of_cuts : cells;
-    const std::uint64_t seed = devices || late || cuts ? theater.settings().seed / 8 : theater.settings().seed;
+    const std::vector<Aim>& first = devices  ? of_devices
+                                    : late   ? of_moves
+                                    : cuts   ? of_cuts
+                                    : breaks ? of_breaks
+                                             : cells;
+    const bool has_own = devices || late || cuts || breaks;
+    const std::uint64_t seed = has_own ? theater.settings().seed / 8 : theater.settings().seed;
     Aim aim = i == 0 ? first[seed % first.size()] : cells[rng_.below(cells.size())];
+    if (breaks && i > 0 && rng_.chance(0.7)) aim = of_breaks[rng_.below(of_breaks.size())];
     const std::int64_t window = theater.settings().busy_time.count();
     aim.not_before = start + Duration(aim.step <= Step::kHello && i == 0 ? 0 : rng_.range(0, window / 2));
     aims_.push_back(aim);
@@ -332,7 +344,18 @@ void Chaos::reset_late(Life& from, Life& to) {
   }
 }
 
+/// Of both backends, if there are two: as where a message is sent again and its path is lost again.
+void Chaos::break_mapped(const Life& from, const Life& to) {
+  theater_.judge().reasons().trouble(from.node, to.node, Duration::zero(), Reasons::Harm::kDelays);
+  const auto strike = [this, one = from.host, other = to.host] {
+    theater_.universe().hub.sever(one, other, {rng_.chance(0.5), rng_.chance(0.5)});
+  };
+  strike();
+  if (rng_.chance(0.3)) theater_.universe().world.after(microseconds(rng_.range(0, 100)), strike);
+}
+
 void Chaos::strike_links(Fault fault, Life& from, Life& to) {
+  if (theater_.settings().mode == sim::Mode::kMapped && fault == Fault::kReset) return break_mapped(from, to);
   sim::Universe& universe = theater_.universe();
   sim::World& world = universe.world;
   sim::Fabric& fabric = universe.net.fabric();

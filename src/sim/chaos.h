@@ -52,6 +52,7 @@ class Chaos {
   void take_device(Life& victim);
   void reset_late(Life& from, Life& to);
   void strike_links(Fault fault, Life& from, Life& to);
+  void break_mapped(const Life& from, const Life& to);
   void trouble_all(const Life& victim, Duration time, Reasons::Harm harm);
   void restart_later(Life& victim, Duration pause);
   Duration span(std::int64_t short_us, std::int64_t long_us);

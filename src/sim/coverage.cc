@@ -24,7 +24,6 @@ bool possible(sim::Mode mode, Fault fault, Step step) {
     case Fault::kLoss:
     case Fault::kPartition:
     case Fault::kOneWay:
-    case Fault::kReset:
     case Fault::kHalfClose:
     case Fault::kPowerLoss:
       return false;

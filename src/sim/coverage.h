@@ -20,7 +20,7 @@ enum class Fault : std::uint8_t {
   kDelay,      ///< Jitter of many latencies: streams overtake each other.
   kPartition,  ///< Both ways, for a time.
   kOneWay,     ///< One way only.
-  kReset,      ///< Of one connection.
+  kReset,      ///< Of one connection, or of the mapped memory of two agents.
   kHalfClose,  ///< Of one connection, one way.
   kCrash,      ///< The process ends; its kernel tells.
   kPowerLoss,  ///< Nobody tells.
@@ -48,7 +48,7 @@ inline constexpr std::size_t kSteps = 9;
 std::string_view to_string(Fault fault);
 std::string_view to_string(Step step);
 
-/// Whether there is such a thing: mapped memory has no connections to reset, and who copies needs no acknowledgement.
+/// Whether there is such a thing: mapped memory has no links to cut, and who copies needs no acknowledgement.
 bool possible(sim::Mode mode, Fault fault, Step step);
 
 class Coverage {

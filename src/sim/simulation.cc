@@ -59,6 +59,8 @@ Settings draw_settings(base::Rng& rng, const RunOptions& options) {
   settings.copies = options.seed % 8 == 0;
   settings.strangers = options.mode == sim::Mode::kStream && options.seed % 8 == 6;
   settings.narrow = options.mode == sim::Mode::kMapped && options.seed % 8 == 5;
+  settings.spare = options.mode == sim::Mode::kMapped && options.seed % 8 == 1;
+  settings.breaks = settings.spare || (options.mode == sim::Mode::kMapped && options.seed % 8 == 6);
   settings.apart = options.mode == sim::Mode::kStream && options.seed / 8 % 2 == 1;
   return settings;
 }
@@ -71,6 +73,8 @@ std::string describe(const Settings& settings) {
                      : settings.late      ? ", late"
                      : settings.cuts      ? ", cuts"
                      : settings.narrow    ? ", narrow"
+                     : settings.spare     ? ", breaks and a spare"
+                     : settings.breaks    ? ", breaks"
                      : settings.drops     ? ", drops"
                      : settings.copies    ? ", copies"
                      : settings.strangers ? ", strangers"

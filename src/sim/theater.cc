@@ -15,7 +15,7 @@ namespace {
 
 /// How long a turn that found nothing, but may not sleep, waits before it looks again.
 constexpr Duration kLookAgain = std::chrono::microseconds(50);
-constexpr std::string_view kDeviceName = "device";
+constexpr std::string_view kDeviceName = "device", kSpareName = "spare";
 constexpr std::size_t kBaitSize = 4096;
 constexpr std::uint32_t kTurnsWithoutRestMax = 20'000;
 
@@ -42,6 +42,7 @@ Theater::~Theater() {
 sim::MappedOptions mapped_options(const Settings& settings) {
   sim::MappedOptions options;
   if (settings.narrow) options.queue_chunks = 1;
+  if (settings.breaks) options.ring_bytes = 1024;  // So that links keep some, too, when one breaks.
   return options;
 }
 
@@ -56,6 +57,7 @@ void Theater::begin(std::size_t node) {
   options.name = life->name;
   if (settings_.devices) options.backends.push_back({kDeviceName.data(), {}});
   options.backends.push_back({"sim", {}});
+  if (settings_.spare) options.backends.push_back({kSpareName.data(), {}});
   options.default_deadline = settings_.default_deadline;
   options.heartbeat = settings_.heartbeat;
   options.peer_timeout = settings_.peer_timeout;
@@ -104,10 +106,12 @@ std::vector<backend::Factory> Theater::backends_of(Life& life) {
                  .connections = settings_.connections,
                  .chunk_bytes_max = settings_.chunk_bytes};
   std::vector<backend::Factory> backends{sim::make_factory(universe_, seat)};
-  if (!settings_.devices) return backends;
-  seat.name = kDeviceName;
-  seat.address = fmt::format("{}:{}", kDeviceName, life.name);
+  const std::string_view second = settings_.spare ? kSpareName : kDeviceName;
+  seat.name = second;
+  seat.address = fmt::format("{}:{}", second, life.name);
   seat.may_be_lost = true;
+  if (settings_.spare) backends.push_back(sim::make_factory(universe_, seat));
+  if (!settings_.devices) return backends;
   life.device = std::make_shared<backend::Removable>();
   backend::Factory better = sim::make_factory(universe_, seat);
   better = backend::removable_factory(better.name, better.default_rank, better, life.device);

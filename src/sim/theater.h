@@ -33,6 +33,8 @@ struct Settings {
   bool late = false;       ///< Resets come to one end first, the other reads on for a while.
   bool doubled = false;    ///< Agents connect at once, so that two paths are between them.
   bool devices = false;    ///< Agents have a better backend, whose device may go away.
+  bool breaks = false;     ///< Mapped memory that two agents share breaks, with what lies in its rings.
+  bool spare = false;      ///< Then there is a second, worse backend, whose paths may lose messages.
   bool narrow = false;     ///< Paths of mapped memory hardly hold anything, and are full all the time.
   bool drops = false;      ///< Users do not close regions: they drop them.
   bool apart = false;      ///< Links have streams of their own.

@@ -303,6 +303,13 @@ Result<Envelope> open_envelope(Bytes bytes) {
   return result;
 }
 
+Bytes without_ack(Bytes bytes) {
+  ByteReader in(bytes);
+  if (FirstByte(in.u8()).kind != SessionKind::kAcked) return bytes;
+  in.varint();
+  return bytes.subspan(bytes.size() - in.rest().size());
+}
+
 bool goes_aside(Bytes message) {
   if (message.empty()) return false;
   const SessionKind kind = FirstByte(std::to_integer<std::uint8_t>(message[0])).kind;

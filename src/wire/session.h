@@ -178,6 +178,8 @@ struct Envelope {
 };
 
 Result<Envelope> open_envelope(std::span<const std::byte> bytes);
+/// A reliable message without the Ack that may ride along with it. `bytes` has passed open_envelope.
+std::span<const std::byte> without_ack(std::span<const std::byte> bytes);
 /// Whether nobody waits for this message by itself: it acknowledges, gives credit back, or announces or agrees on bytes
 /// that are still to come. `message` is all of it, or the head where its body is no Send's.
 bool goes_aside(std::span<const std::byte> message);

@@ -237,6 +237,14 @@ TEST(Session, TheFirstByteHasALinkWhereTheKindHasOne) {
   EXPECT_EQ(open_envelope(base::as_bytes(both))->place.link, Priority::kBulk);
 }
 
+TEST(Session, AMessageIsSentAgainWithoutTheAckThatRodeAlong) {
+  const std::string alone = message(Send{{Priority::kBulk, 2}, 16, {}}, "hello");
+  for (const std::uint64_t up_to : {std::uint64_t{1}, UINT64_MAX}) {
+    EXPECT_EQ(base::as_text(without_ack(base::as_bytes(acked({Priority::kRealtime, up_to}, alone)))), alone);
+  }
+  EXPECT_EQ(base::as_text(without_ack(base::as_bytes(alone))), alone);
+}
+
 TEST(Session, ChannelsOfOneClassAreSpreadOverItsLinks) {
   EXPECT_EQ(Link(Priority::kCritical, 17), Priority::kCritical);
   EXPECT_EQ(Link(Priority::kRealtime, kUserChannelMin - 1), Priority::kRealtime);

@@ -45,8 +45,10 @@ void produce(Memory& memory, const std::uint8_t* data, std::size_t size) {
     HAWSER_ASSERT(producer.used_lines() <= kLines, "the producer overran the ring");
     producer.must_ring();
     std::size_t lines = 0;
-    producer.each_unread([&lines](std::span<const std::byte> begin) {
-      HAWSER_ASSERT(begin.size() <= shm::kLinePayload && ++lines <= kLines, "more is shown than there is");
+    producer.each_unread([&](const shm::Record& record, std::uint64_t position) {
+      HAWSER_ASSERT(record.size <= producer.record_max() && ++lines <= kLines, "more is shown than there is");
+      std::vector<std::byte> whole(record.size);
+      producer.read(record, position, whole.data());
     });
   }
 }

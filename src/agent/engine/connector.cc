@@ -217,7 +217,10 @@ void Connector::on_path_down(std::size_t backend, const backend::PortEvent& even
   if (entry->silent) ask_others(*session, *entry, false, now);
   if (entry->serial == session->awaited_serial) uses_.sessions.enlist(*session);  // Whoever waits does so on another.
   if (was_up) note_lost(*session, *entry, backend, event, now);
-  if (was_control) note_adrift(*session);
+  if (was_control) {
+    keep_untaken(*session);
+    note_adrift(*session);
+  }
   session->paths.erase(session->paths.begin() + (entry - session->paths.data()));
   uses_.ports.releases().release(backend, event.path);
   session->failed[backend] = event.status;

@@ -84,5 +84,15 @@ TEST_F(PortsTest, SleepAndDeadlineAreThoseOfAll) {
   EXPECT_FALSE(ports_.prepare_sleep());
 }
 
+TEST(EngineDescribes, WhatPortsWaitFor) {
+  Rig rig;
+  rig.second.port->its_waits = {{.who = "its", .what = "the hello", .peer = "there", .count = 2, .since = rig.now()}};
+  std::vector<backend::Waiting> told;
+  rig.engine.describe([&told](const backend::Waiting& each) { told.push_back(each); });
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].what, "the hello");
+  EXPECT_EQ(told[0].since, rig.now());
+}
+
 }  // namespace
 }  // namespace hawser::agent

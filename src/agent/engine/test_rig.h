@@ -75,6 +75,10 @@ class HandPath final : public backend::Path {
     }
     return knows_untaken;
   }
+  bool each_whole_untaken(const backend::SeeMessage& see) const override {
+    for (std::size_t i = std::max(taken, is_partly_gone); i < sent.size(); ++i) see(base::as_bytes(sent[i]));
+    return knows_untaken;
+  }
   void stop_taking() override { stopped_taking = true; }
   void cancel(std::uint64_t transfer) override { cancelled.push_back(transfer); }
   void give_up(const Status& why) override { given_up = why; }
@@ -102,8 +106,9 @@ class HandPath final : public backend::Path {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> bound, unbound;
   std::vector<backend::Chunk> submitted, moved;
   std::vector<std::string> sent;
-  std::size_t aside = 0;  ///< So many of them were sent aside.
-  std::size_t taken = 0;  ///< So many of them the peer's agent has taken.
+  std::size_t aside = 0;           ///< So many of them were sent aside.
+  std::size_t taken = 0;           ///< So many of them the peer's agent has taken.
+  std::size_t is_partly_gone = 0;  ///< So many of them are not whole any more.
   bool knows_untaken = true, stopped_taking = false;
   std::vector<std::uint64_t> cancelled;
 };

@@ -1,5 +1,6 @@
 #include "agent/engine/unacknowledged.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -64,6 +65,55 @@ std::uint64_t acknowledged_by(const std::optional<Counts>& untaken, std::uint32_
   return behind < numbered.last ? numbered.last - behind : 0;
 }
 
+/// The link has it, to send it again.
+bool is_kept(const Session& session, const wire::Place& place) {
+  const proto::LinkSender& link = session.links.out(place.link);
+  return place.seq >= link.next_seq() - link.kept();
+}
+
+/// Nothing: it has no number.
+std::optional<wire::Place> place_of(std::span<const std::byte> message) {
+  const Result<wire::Envelope> envelope = wire::open_envelope(message);
+  if (!envelope || !wire::is_reliable(envelope->kind)) return std::nullopt;
+  return envelope->place;
+}
+
+/// What a lost path does not hold any more the peer took, though a Welcome that was under way may not say so. False:
+/// the path does not know.
+bool acknowledge_taken(Session& session, const backend::Path& lost) {
+  proto::LinkSet::Numbers first;  // That the peer did not take, of each link.
+  for (std::size_t each = 0; each < wire::kLinks; ++each) {
+    const proto::LinkSender& link = session.links.out(wire::Link::at(each));
+    first[each] = link.next_seq() - link.kept();
+  }
+  const bool is_known = lost.each_untaken([&first](std::span<const std::byte> begin) {
+    if (const auto place = place_of(begin)) {
+      first[place->link.index()] = std::min(first[place->link.index()], place->seq);
+    }
+  });
+  for (std::size_t each = 0; is_known && each < wire::kLinks; ++each) {
+    if (first[each] > 1) static_cast<void>(session.links.on_ack({wire::Link::at(each), first[each] - 1}));
+  }
+  return is_known;
+}
+
+/// The last messages of one link that a path shows, without a gap between them.
+struct Run {
+  wire::Place first;
+  proto::Messages messages;
+  void add(const wire::Place& place, std::span<const std::byte> message) {
+    if (messages.empty() || place.seq != first.seq + messages.size()) {
+      messages.clear();
+      first = place;
+    }
+    messages.emplace_back(message.begin(), message.end());
+  }
+  void drop_first() {
+    messages.erase(messages.begin());
+    ++first.seq;
+  }
+};
+
 }  // namespace
 
 std::vector<Acknowledged> acknowledged_of(const Session& session) {
@@ -90,12 +140,28 @@ void note_adrift(Session& session) {
   auto book = session.adrift == nullptr ? std::make_unique<AdriftBook>() : std::move(session.adrift);
   const bool is_known = control->path->each_untaken([&](std::span<const std::byte> begin) {
     const auto found = look_at(begin);
-    if (found && is_untaken(session, *found)) book->messages.push_back(*found);
+    if (found && is_untaken(session, *found) && !is_kept(session, found->place)) book->messages.push_back(*found);
   });
   book->is_known = book->is_known && is_known;
   if (!book->messages.empty() || !book->is_known) session.adrift = std::move(book);
 }
 
 void forget_adrift(Session& session) { session.adrift.reset(); }
+
+void keep_untaken(Session& session) {
+  const PathEntry* const control = lossless_control(session);
+  if (control == nullptr || !acknowledge_taken(session, *control->path)) return;
+  std::map<std::size_t, Run> runs;  // By link.
+  static_cast<void>(control->path->each_whole_untaken([&](std::span<const std::byte> message) {
+    const std::optional<wire::Place> place = place_of(message);
+    if (!place || place->seq <= session.links.out(place->link).acknowledged()) return;
+    runs[place->link.index()].add(*place, wire::without_ack(message));
+  }));
+  for (auto& [link, run] : runs) {
+    if (base::planted(base::Planted::kReplayBeginsLate)) run.drop_first();
+    // Where they do not follow upon each other, some are gone, or the peer wrote on our memory.
+    session.links.keep_again(run.first, run.messages);
+  }
+}
 
 }  // namespace hawser::agent

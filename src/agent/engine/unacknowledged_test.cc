@@ -50,13 +50,31 @@ class Unacknowledged : public ::testing::Test {
     rig_->receive(rig_->first, *path_, wire::Ack{.link = place.link, .up_to = place.seq});
   }
   /// A path of the second backend, on which the peer says what it has.
-  void go_on_by_second(const proto::LinkSet::Numbers& received) {
+  HandPath& go_on_by_second(const proto::LinkSet::Numbers& received) {
     HandPath& path = *rig_->second.port->make();
     rig_->come_up(rig_->second, path, *peer_, 2);
     wire::Welcome welcome{.session = 77, .peer_session = session().number, .received = received};
     welcome.notify = {.messages = wire::kNoMessageLimit, .bytes = 1 << 20};
     rig_->receive(rig_->second, path, welcome, wire::encode_credits({}));
     rig_->turn();
+    return path;
+  }
+  /// Up to which message the peer has all of kFirstLink, and all of others.
+  proto::LinkSet::Numbers all_but(std::uint64_t of_first) {
+    proto::LinkSet::Numbers all;
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = session().links.next(wire::Link::at(i)).seq - 1;
+    all[kFirstLink.index()] = of_first;
+    return all;
+  }
+  /// The messages of users among those that were sent, by what is in them.
+  static std::string texts(const HandPath& path) {
+    std::string all;
+    for (const std::string& each : path.sent) {
+      const auto envelope = wire::open_envelope(base::as_bytes(each));
+      if (envelope->kind != wire::SessionKind::kSend) continue;
+      all += std::string(base::as_text(wire::decode_send(*envelope)->bytes)) + ' ';
+    }
+    return all;
   }
   void lose_path() { rig_->go_down(rig_->first, *path_, Status(Code::kDisconnected, "cut").with_scope(Scope::kPath)); }
   std::vector<Acknowledged> when_down() {
@@ -183,18 +201,70 @@ TEST_F(Unacknowledged, ALostPathsWordStaysUntilThePeerGreets) {
   EXPECT_EQ(acknowledged_on(session(), kFirstOne), 3u) << "this path keeps it";
 }
 
+/// Whether the next path may lose messages or not.
+class LostPath : public Unacknowledged, public ::testing::WithParamInterface<bool> {};
+
+TEST_P(LostPath, WhatItHeldGoesByTheNextOne) {
+  const bool second_is_lossless = GetParam();
+  open(true, second_is_lossless);
+  path_->taken = path_->sent.size();
+  for (const char* text : {"one", "two", "three"}) EXPECT_NE(send(kFirstOne, text), 0u);
+  EXPECT_NE(send(kOtherOne, "other"), 0u);
+  path_->taken += 1;
+  path_->message_room = 0;
+  EXPECT_EQ(send(kFirstOne, "four"), 4u) << "no room";
+  lose_path();
+  EXPECT_EQ(acknowledged_of(session()), (All{{kFirstOne, 1}, {kOtherOne, 0}}));
+  EXPECT_EQ(session().adrift, nullptr) << "the links keep them";
+  EXPECT_EQ(send(kFirstOne, "five"), 5u) << "the session goes on";
+  // The peer reads on in the lost path's memory, and had the second one before it greeted.
+  proto::LinkSet::Numbers received = all_but(2);
+  received[wire::Link(Priority::kBulk, kOtherOne).index()] = 0;
+  HandPath& next = go_on_by_second(received);
+  EXPECT_EQ(texts(next), "three four five other ");
+  EXPECT_EQ(acknowledged_of(session()), (All{{kFirstOne, 2}, {kOtherOne, 0}}));
+  EXPECT_EQ(session().links.keeps_any(), !second_is_lossless);
+  next.taken = next.sent.size();
+  if (second_is_lossless) {
+    EXPECT_EQ(acknowledged_of(session()), (All{{kFirstOne, 5}, {kOtherOne, 1}}));
+  }
+  while (const auto event = rig_->inbox.take_event()) EXPECT_NE(event->kind, PeerEvent::Kind::kDown);
+}
+INSTANTIATE_TEST_SUITE_P(Kinds, LostPath, ::testing::Bool());
+
+// The peer wrote it, read the lost path's ring, and only then it came.
+TEST_F(Unacknowledged, AnOldWelcomeDoesNotHideWhatThePeerTookFromTheLostPath) {
+  open(true);
+  path_->taken = path_->sent.size();
+  for (const char* text : {"one", "two", "three"}) EXPECT_NE(send(kFirstOne, text), 0u);
+  path_->taken += 2;
+  lose_path();
+  EXPECT_EQ(texts(go_on_by_second(all_but(0))), "three ");
+  EXPECT_NE(session().control(), nullptr);
+}
+
+TEST_F(Unacknowledged, TheNextPathMayBeLostBeforeThePeerTookAnything) {
+  open(true, true);
+  path_->taken = path_->sent.size();
+  for (const char* text : {"one", "two", "three"}) EXPECT_NE(send(kFirstOne, text), 0u);
+  lose_path();
+  HandPath& second = go_on_by_second(all_but(0));
+  EXPECT_EQ(texts(second), "one two three ");
+  second.taken = second.sent.size() - 1;
+  rig_->go_down(rig_->second, second, Status(Code::kDisconnected, "cut").with_scope(Scope::kPath));
+  HandPath& third = go_on_by_second(all_but(2));
+  EXPECT_EQ(texts(third), "three ");
+  EXPECT_EQ(acknowledged_on(session(), kFirstOne), 2u);
+}
+
 TEST_F(Unacknowledged, ASessionThatCannotGoOnTellsWhatThePeerSaid) {
   open(true);
   path_->taken = path_->sent.size();
-  std::vector<std::string> sent;
-  for (std::uint64_t number = 1; number <= 3; ++number) {
-    EXPECT_EQ(send(kFirstOne), number);
-    sent.push_back(path_->sent.back());
-  }
+  for (std::uint64_t number = 1; number <= 3; ++number) EXPECT_EQ(send(kFirstOne), number);
+  path_->is_partly_gone = path_->sent.size();
   lose_path();
-  proto::LinkSet::Numbers two = {};
-  two[kFirstLink.index()] = place_of(sent[1]).seq;
-  go_on_by_second(two);
+  EXPECT_EQ(acknowledged_on(session(), kFirstOne), 0u) << "three are adrift";
+  go_on_by_second(all_but(2));
   EXPECT_EQ(told_when_down(), (All{{kFirstOne, 2}}));
 }
 

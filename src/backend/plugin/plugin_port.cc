@@ -53,6 +53,13 @@ Result<Path*> PluginPort::open_path(const PathTarget& target, Instant now) {
   return &add(made, std::string(target.peer));
 }
 
+void PluginPort::describe(const WaitVisitor& visitor) const {
+  for (const auto& [key, path] : paths_) {
+    const Waiting waiting{.who = "plug-in", .what = "the hello", .peer = path->peer_name_};
+    if (path->life_ == PluginPath::Life::kOpening) visitor(waiting);
+  }
+}
+
 void PluginPort::release_path(Path* released) {
   const auto found = paths_.find(released);
   if (found == paths_.end()) return;

@@ -46,6 +46,8 @@ class PluginPort final : public Port {
   bool region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) override;
   void begin_close(Instant now) override { library_->port.begin_close(handle_, now.ns()); }
   bool idle() const override;
+  /// A plug-in tells no more than which paths are not up yet, or hold chunks though they are down.
+  void describe(const WaitVisitor& visitor) const override;
 
  private:
   friend class PluginPath;

@@ -51,6 +51,8 @@ class Heartbeat {
   Look look(std::uint64_t messages_in, bool is_drained, Instant now);
   /// Instant::max(): never.
   Instant next() const { return detector_ ? detector_->next_timeout() : Instant::max(); }
+  /// Null: nothing is wrong. Else the peer misses its heartbeats, and this tells since when.
+  const proto::Detector* silent() const { return is_silent_ ? &*detector_ : nullptr; }
   /// Asks an idle peer now if that is due soon. True: look() has something to do.
   bool hasten(Instant now) { return detector_ && detector_->hasten(now); }
 

@@ -2,7 +2,9 @@
 
 #include <sys/eventfd.h>
 
+#include <array>
 #include <utility>
+#include <vector>
 
 namespace hawser::backend::shm {
 
@@ -37,10 +39,11 @@ Put MessageRings::send_in_parts(std::span<const std::byte> head, std::span<const
     const auto first = head.first(std::min(head.size(), part_max()));
     const auto second = body.first(std::min(body.size(), part_max() - first.size()));
     const bool is_last = first.size() + second.size() == head.size() + body.size();
+    const std::uint64_t position = producer_.position();
     const Put result = put(is_last ? RecordKind::kLast : RecordKind::kFragment, first, second);
     if (result != Put::kDone && !has_begun) return result;
     if (result != Put::kDone) break;  // flush() tells of a ring that is corrupt.
-    if (!has_begun) parts_sent_.begin(first, second, producer_.known_read());
+    if (!has_begun) parts_sent_.begin(first, second, position, producer_.known_read());
     if (is_last) parts_sent_.finish(producer_.position());
     has_begun = true;
     head = head.subspan(first.size());
@@ -69,7 +72,32 @@ Put MessageRings::flush() {
 
 bool MessageRings::each_untaken(const SeeMessage& see) const {
   parts_sent_.each_behind(producer_.given_back(), see);
-  return producer_.each_unread(see);
+  return producer_.each_unread([&](const Record& record, std::uint64_t position) {
+    std::array<std::byte, kLinePayload> begin;
+    if (record.kind == RecordKind::kMessage) see(producer_.read_begin(record, position, begin));
+  });
+}
+
+bool MessageRings::each_whole_untaken(const SeeMessage& see) const {
+  std::vector<std::byte> message;
+  bool is_whole = false;  // Of a message in parts: its first part lies in the ring, too.
+  const bool is_known = producer_.each_unread([&](const Record& record, std::uint64_t position) {
+    const bool begins = record.kind == RecordKind::kMessage || parts_sent_.begins_at(position);
+    if (begins) message.clear();
+    is_whole = is_whole || begins;
+    if (!is_whole) return;
+    const std::size_t before = message.size();
+    message.resize(before + record.size);
+    producer_.read(record, position, message.data() + before);
+    if (record.kind == RecordKind::kFragment) return;
+    see(message);
+    is_whole = false;
+  });
+  if (!is_known || !is_whole) return is_known;
+  const auto rest = std::as_bytes(std::span(outbox_)).subspan(outbox_sent_);
+  message.insert(message.end(), rest.begin(), rest.end());
+  see(message);
+  return true;
 }
 
 bool MessageRings::take_room() {
@@ -79,7 +107,7 @@ bool MessageRings::take_room() {
 }
 
 void MessageRings::give_back() {
-  if (takes_ && consumer_.give_back()) static_cast<void>(::eventfd_write(peer_door_, 1));
+  if (takes_ && !holds_parts() && consumer_.give_back()) static_cast<void>(::eventfd_write(peer_door_, 1));
 }
 
 void MessageRings::begin_taking() {
@@ -97,8 +125,8 @@ MessageRings::Took MessageRings::take(Inbox& inbox, std::span<const std::byte>* 
       return Took::kCorrupt;
     }
     const bool is_part = record.kind != RecordKind::kMessage;
-    // Parts are given back at once, and what was given out now is not yet.
-    if (is_part && consumer_.holds_taken()) return Took::kNothing;
+    // Parts are given back before the next begin_taking(), and what was given out now is not.
+    if (is_part && holds_taken()) return Took::kNothing;
     std::byte* const at = is_part ? assembly_.get() + assembled_ : inbox.take(record.size);
     if (at == nullptr) return Took::kNothing;
     count_drained();
@@ -107,7 +135,7 @@ MessageRings::Took MessageRings::take(Inbox& inbox, std::span<const std::byte>* 
     if (!is_part) return Took::kMessage;
     assembled_ += record.size;
     if (record.kind == RecordKind::kFragment) {
-      give_back();  // So that the next part comes in while this one is copied out.
+      give_back();  // In a small ring, so that the next part comes in while this one is copied out.
       continue;
     }
     is_assembled_ = true;

@@ -39,12 +39,13 @@ class MessageRings {
   /// Goes on with a message that is in the ring in part. kFull: some of it is still kept.
   Put flush();
   bool has_outbox() const { return !outbox_.empty(); }
-  void drop_outbox() { outbox_.clear(); }
   /// The peer has given back all that was put into the ring.
   bool is_drained() const { return producer_.is_drained(); }
   /// Calls `see` with the beginning of each message that the peer has not given back. False: the peer's word makes no
   /// sense.
   bool each_untaken(const SeeMessage& see) const;
+  /// The same with whole messages, oldest first. Left out is a message in parts of which the peer gave some back.
+  bool each_whole_untaken(const SeeMessage& see) const;
 
   /// A send found the ring full, and none went since.
   bool has_refused() const { return refused_size_ != 0; }
@@ -66,7 +67,7 @@ class MessageRings {
   bool is_readable() const { return takes_ && !is_broken_; }
   /// The agent has dealt with all messages that were taken: the peer may know, and write over them.
   void give_back();
-  bool holds_taken() const { return takes_ && consumer_.holds_taken(); }
+  bool holds_taken() const { return takes_ && !holds_parts() && consumer_.holds_taken(); }
   /// Before sleeping: the peer rings for the next record. False: there is one already.
   bool arm() { return !is_readable() || consumer_.arm(); }
   /// Takes nothing more, and gives nothing back.
@@ -79,6 +80,11 @@ class MessageRings {
   Put send_in_parts(std::span<const std::byte> head, std::span<const std::byte> body);
   std::size_t part_max() const { return std::min<std::size_t>(kPartMax, producer_.record_max()); }
   bool fits_assembly(const Record& record);
+  /// Parts of a message are given back with the last one: so they lie in the ring if the path is lost before that, and
+  /// the producer can send the message again. A ring that has no room for that gives each part back at once.
+  bool keeps_parts() const { return line_count_ * kLineSize >= 2 * kAssemblyMax; }
+  /// It has parts of a message that is not complete.
+  bool holds_parts() const { return keeps_parts() && assembled_ > 0 && !is_assembled_; }
   void count_drained();
 
   Link::Producer producer_;

@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 
+#include <algorithm>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/bytes.h"
 #include "base/fd.h"
+#include "base/rng.h"
 
 namespace hawser::backend::shm {
 namespace {
@@ -19,12 +22,13 @@ constexpr std::uint32_t kRing = 128 * 1024;  // A record takes a quarter of it a
 /// Two ends of one link.
 class MessageRingsTest : public ::testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { set_up(kRing); }
+  void set_up(std::uint32_t ring_bytes) {
     base::Fd file;
-    auto made = Link::make(kRing, &file);
+    auto made = Link::make(ring_bytes, &file);
     ASSERT_TRUE(made);
     near_link_ = std::move(*made);
-    auto adopted = Link::adopt(file.get(), kRing);
+    auto adopted = Link::adopt(file.get(), ring_bytes);
     ASSERT_TRUE(adopted);
     far_link_ = std::move(*adopted);
     near_door_ = base::Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -167,6 +171,101 @@ TEST_F(MessageRingsTest, PartsWaitUntilWhatWasTakenIsDealtWith) {
   EXPECT_TRUE(message == large);
   EXPECT_EQ(take(&message), Took::kNothing) << "its memory is that of the parts";
   EXPECT_EQ(next(), "after");
+}
+
+/// A ring that has room for a message in parts whatever else.
+class LargeRings : public MessageRingsTest {
+ protected:
+  void SetUp() override { set_up(256 * 1024); }
+  std::vector<std::string> whole() const {
+    std::vector<std::string> all;
+    EXPECT_TRUE(near_.each_whole_untaken([&](auto message) { all.emplace_back(base::as_text(message)); }));
+    return all;
+  }
+  /// And those that each_untaken shows are the same ones.
+  void expect_whole(const std::vector<std::string>& expected) const {
+    EXPECT_TRUE(whole() == expected);
+    std::vector<std::string> begins = untaken(), shown;
+    for (const std::string& each : expected) shown.push_back(each.substr(0, kLinePayload));
+    std::ranges::sort(begins);
+    std::ranges::sort(shown);
+    EXPECT_EQ(begins, shown);
+  }
+};
+
+TEST_F(LargeRings, UntakenMessagesAreShownWhole) {
+  base::Rng rng(1);
+  std::deque<std::string> sent;
+  for (int round = 0; round < 2000; ++round) {
+    std::string message = std::to_string(round) + text(rng.below(rng.chance(0.1) ? kMessageMax - 8 : 500));
+    if (send(message.substr(0, 2), message.substr(2)) == Put::kDone) sent.push_back(std::move(message));
+    if (rng.chance(0.02)) expect_whole({sent.begin(), sent.end()});
+    for (std::uint64_t left = rng.below(4); left > 0; --left) {
+      const std::string got = next();
+      far_.give_back();
+      if (got == "nothing") break;
+      ASSERT_TRUE(got == sent.front());
+      sent.pop_front();
+    }
+    static_cast<void>(near_.flush());
+  }
+  EXPECT_FALSE(sent.empty());
+  expect_whole({sent.begin(), sent.end()});
+}
+
+TEST_F(LargeRings, OfAMessageInPartsNothingIsGivenBackBeforeItsEnd) {
+  const std::string large = text(kMessageMax);
+  std::vector<std::string> sent;
+  while (!near_.has_outbox()) {
+    ASSERT_EQ(send(large), Put::kDone);
+    sent.push_back(large);
+  }
+  expect_whole(sent);  // The rest of the last one is not in the ring.
+  while (next() != "nothing") sent.erase(sent.begin());
+  far_.give_back();
+  EXPECT_EQ(sent.size(), 1u);
+  EXPECT_FALSE(far_.holds_taken()) << "who sleeps has nothing to give back";
+  expect_whole(sent);
+  EXPECT_EQ(near_.flush(), Put::kDone);
+  expect_whole(sent);
+  EXPECT_TRUE(next() == large);
+  EXPECT_TRUE(far_.holds_taken());
+  far_.give_back();
+  expect_whole({});
+}
+
+TEST_F(LargeRings, AProducerThatWaitsForRoomIsRungThoughPartsAreHeld) {
+  const std::string small = text(1'000), large = text(kMessageMax);
+  for (int behind = 0; behind < 70; ++behind) {  // Wherever in the ring it begins.
+    while (send(small) == Put::kDone) continue;
+    for (int i = 0; i < 3 + behind; ++i) EXPECT_TRUE(next() == small);
+    far_.give_back();
+    static_cast<void>(rings(near_door_));
+    const bool is_sent = send(large) == Put::kDone;
+    EXPECT_TRUE(is_sent || behind < 15);
+    const bool waits = near_.flush() == Put::kFull && near_.await_room();
+    std::string got;
+    while ((got = next()) == small) continue;
+    far_.give_back();
+    if (!waits) continue;
+    EXPECT_EQ(rings(near_door_), 1u) << behind;
+    EXPECT_EQ(near_.flush(), Put::kDone);
+    EXPECT_TRUE(next() == large);
+  }
+}
+
+TEST_F(MessageRingsTest, InASmallRingAMessageOfWhichPartsWereGivenBackIsNotWhole) {
+  const std::string first = text(kMessageMax), second = text(kMessageMax - 1);
+  ASSERT_EQ(send(first), Put::kDone);
+  ASSERT_EQ(send(second), Put::kDone);
+  EXPECT_TRUE(next() == first);
+  EXPECT_EQ(next(), "nothing");
+  EXPECT_EQ(untaken().size(), 1u);
+  ASSERT_EQ(near_.flush(), Put::kDone);
+  ASSERT_EQ(send("after"), Put::kDone);
+  std::vector<std::string> whole;
+  EXPECT_TRUE(near_.each_whole_untaken([&](auto message) { whole.emplace_back(base::as_text(message)); }));
+  EXPECT_EQ(whole, std::vector<std::string>{"after"});
 }
 
 TEST_F(MessageRingsTest, WhoStopsTakingGivesNothingBack) {

@@ -18,11 +18,13 @@ namespace hawser::backend::shm {
 
 class PartsSent {
  public:
-  /// The first part of a message went into the ring. `read`: up to there the producer knows that the peer has read; it
-  /// lies at most the ring's size behind the producer, and messages that end before it are forgotten.
-  void begin(std::span<const std::byte> head, std::span<const std::byte> body, std::uint64_t read) {
+  /// The first part of a message went into the ring, at `position`. `read`: up to there the producer knows that the
+  /// peer has read; it lies at most the ring's size behind the producer, and messages that end before it are forgotten.
+  void begin(std::span<const std::byte> head, std::span<const std::byte> body, std::uint64_t position,
+             std::uint64_t read) {
     std::erase_if(all_, [read](const Sent& each) { return each.end <= read; });
     Sent& one = all_.emplace_back();
+    one.first = position;
     for (const std::span<const std::byte> part : {head, body}) {
       const std::size_t count = std::min(part.size(), one.begin.size() - one.size);
       std::ranges::copy(part.first(count), one.begin.begin() + static_cast<std::ptrdiff_t>(one.size));
@@ -38,10 +40,13 @@ class PartsSent {
       if (each.end > read) see(std::span(each.begin).first(each.size));
     }
   }
+  /// Whether a message begins with the part at `position`.
+  bool begins_at(std::uint64_t position) const { return std::ranges::find(all_, position, &Sent::first) != all_.end(); }
   std::size_t size() const { return all_.size(); }
 
  private:
   struct Sent {
+    std::uint64_t first = 0;         ///< The position of its first part.
     std::uint64_t end = UINT64_MAX;  ///< The producer's position behind the message, once all of it is in the ring.
     std::size_t size = 0;            ///< Bytes in `begin`.
     std::array<std::byte, kLinePayload> begin;

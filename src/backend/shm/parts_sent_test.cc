@@ -17,8 +17,9 @@ std::vector<std::string> behind(const PartsSent& parts, std::uint64_t read) {
   return all;
 }
 
-void begin(PartsSent& parts, std::string_view head, std::string_view body, std::uint64_t read) {
-  parts.begin(base::as_bytes(head), base::as_bytes(body), read);
+void begin(PartsSent& parts, std::string_view head, std::string_view body, std::uint64_t read,
+           std::uint64_t position = 0) {
+  parts.begin(base::as_bytes(head), base::as_bytes(body), position, read);
 }
 
 TEST(PartsSent, AMessageIsShownUntilItsEndWasRead) {
@@ -36,6 +37,17 @@ TEST(PartsSent, OfALongMessageItKeepsTheFirstLine) {
   begin(parts, "", std::string(kLinePayload + 1, 'b'), 0);
   EXPECT_EQ(behind(parts, 0),
             (std::vector<std::string>{std::string(kLinePayload - 1, 'h') + "b", std::string(kLinePayload, 'b')}));
+}
+
+TEST(PartsSent, KnowsWhereMessagesBegin) {
+  PartsSent parts;
+  EXPECT_FALSE(parts.begins_at(0));
+  begin(parts, "first", "", 0, 100);
+  parts.finish(300);
+  begin(parts, "second", "", 300, 400);
+  EXPECT_FALSE(parts.begins_at(100)) << "it was read, and is forgotten";
+  EXPECT_TRUE(parts.begins_at(400));
+  EXPECT_FALSE(parts.begins_at(300));
 }
 
 // A producer writes only where it knows that the peer has read: at most a ring's lines lie between the two.

@@ -101,6 +101,7 @@ ShmPath::ShmPath(ShmPort& port, ForkFd socket, const Open& open)
 
 ShmPath::~ShmPath() {
   if (my_door_) port_.watches().remove(my_door_.get());
+  if (has_served_) port_.served().forget(this);
 }
 
 BufferState ShmPath::buffer_state(const Job& job) const {
@@ -211,6 +212,7 @@ bool ShmPath::enqueue(const Chunk& chunk) {
   if (job == nullptr) return false;
   ++job_count_;
   if (static_cast<const ShmBinding&>(*chunk.target).state == ShmBinding::State::kAsking) {
+    if (waiting_.empty()) waiting_since_ = port_.now();
     waiting_.push_back(*job);
   } else {
     port_.queue().schedule(*job);
@@ -337,19 +339,23 @@ bool ShmPath::send(wire::Link, std::span<const std::byte> head, std::span<const 
   if (stage_ != Stage::kUp || rings_.has_outbox()) return false;
   port_.make_hot(*this);  // an answer is likely
   port_.note_message();
-  const bool sent = note_put(rings_.send(head, body));
+  const bool was_refused = rings_.has_refused();
+  const bool sent = note_put(was_refused, rings_.send(head, body));
   if (sent) ++counts_.messages_out;
   if (rings_.has_outbox()) port_.note_outbox(*this);
   return sent;
 }
 
 /// Does what a put calls for. True: it is done.
-bool ShmPath::note_put(Put result) {
+bool ShmPath::note_put(bool was_refused, Put result) {
   if (result == Put::kCorrupt) {
     end(Status(Code::kCorrupt, "the peer's ring claims to be read beyond its end"));
     return false;
   }
-  if (rings_.has_refused()) port_.note_blocked(*this);
+  if (rings_.has_refused()) {
+    if (!was_refused) refused_since_ = port_.now();
+    port_.note_blocked(*this);
+  }
   if (result == Put::kDone && heartbeat_.is_on() && !heartbeat_.is_unread()) {
     heartbeat_.note_unread(port_.now());
     port_.heartbeat_at(heartbeat_.next());
@@ -359,7 +365,12 @@ bool ShmPath::note_put(Put result) {
 
 bool ShmPath::each_untaken(const SeeMessage& see) const { return !link_ || rings_.each_untaken(see); }
 
-bool ShmPath::flush_outbox() { return stage_ != Stage::kUp || note_put(rings_.flush()); }
+bool ShmPath::each_whole_untaken(const SeeMessage& see) const { return !link_ || rings_.each_whole_untaken(see); }
+
+bool ShmPath::flush_outbox() {
+  const bool was_refused = rings_.has_refused();
+  return stage_ != Stage::kUp || note_put(was_refused, rings_.flush());
+}
 
 void ShmPath::ring_own_door() { static_cast<void>(::eventfd_write(my_door_.get(), 1)); }
 
@@ -388,6 +399,7 @@ std::size_t ShmPath::receive(std::span<PortEvent> out, Inbox& inbox) {
 // ---- How it comes up.
 
 void ShmPath::start(Instant now) {
+  if (began_ == Instant::min()) began_ = now;
   retry_at_ = Instant::max();
   Result<base::Fd> socket = connect_to(greeting_.wanted().socket);
   if (!socket && socket.error().code() == Code::kBusy && socket.error().scope() == Scope::kPeer) {
@@ -556,7 +568,6 @@ void ShmPath::end(Status why) {
   stage_ = taken.next;
   views_.end_all();  // Before the peer hears that nobody here is in its memory any more.
   rings_.drain();
-  rings_.drop_outbox();
   end_jobs(end_status_);
   if (socket_ && !is_peer_quiet_) {
     Bye bye{end_status_.code(), port_.is_closing(), std::string(end_status_.message())};
@@ -569,6 +580,7 @@ void ShmPath::end(Status why) {
 bool ShmPath::release() {
   end(Status(Code::kDisconnected, "released by this agent"));
   stage_ = step(stage_, StageEvent::kReleased).next;
+  released_ = port_.now();
   for (Mapping& mapping : regions_.forget_all()) port_.unmap_later(std::move(mapping));
   return !is_peer_quiet_ && socket_;
 }
@@ -631,7 +643,10 @@ void ShmPath::on_bound(Packet& packet, const Bound& message) {
 }
 
 void ShmPath::on_bind(const Bind& message) {
-  server_.answer(message, {peer_.incarnation, knows_ends_});
+  if (server_.answer(message, {peer_.incarnation, knows_ends_})) {
+    port_.served().note({message.index, message.generation}, this);
+    has_served_ = true;
+  }
   send_reply();
 }
 
@@ -705,6 +720,22 @@ std::string ShmPath::describe() const {
       fence_ == PinFence::kLight ? "by membarrier" : "by fence",
       cross_status_.ok() ? std::string("allowed") : std::string(cross_status_.message()), mapped.count, mapped.bytes,
       views_.text(), job_count_);
+}
+
+void ShmPath::describe_waits(const WaitVisitor& visitor) const {
+  const std::string_view peer = peer_.name.empty() ? greeting_.wanted().peer : peer_.name;
+  const auto tell = [&](std::string_view what, Instant since, Instant until) {
+    visitor({.who = "shm", .what = what, .peer = peer, .since = since, .until = until});
+  };
+  if (stage_ == Stage::kConnecting) tell("the listener", began_, deadline_);
+  if (stage_ == Stage::kGreeting) tell("the hello", began_, deadline_);
+  if (released_ != Instant::min()) tell("the last access to this agent's memory", released_, Instant::max());
+  if (stage_ != Stage::kUp) return;
+  if (rings_.has_refused()) tell("room in the ring", refused_since_, Instant::max());
+  if (!waiting_.empty()) tell("the place of a region", waiting_since_, Instant::max());
+  if (const proto::Detector* const silent = heartbeat_.silent()) {
+    tell("a sign of life", silent->last_heard(), silent->fails_at());
+  }
 }
 
 }  // namespace hawser::backend::shm

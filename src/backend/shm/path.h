@@ -62,6 +62,7 @@ class ShmPath final : public Path {
   bool fetch(std::uint64_t address, std::span<std::byte> into) override;
   bool send(wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body) override;
   bool each_untaken(const SeeMessage& see) const override;
+  bool each_whole_untaken(const SeeMessage& see) const override;
   void stop_taking() override { rings_.stop_taking(); }
   void cancel(std::uint64_t transfer) override;
   void give_up(const Status& why) override { end(why); }
@@ -70,6 +71,8 @@ class ShmPath final : public Path {
   std::string describe() const override;
 
   // For the port.
+  /// See Port::describe.
+  void describe_waits(const WaitVisitor& visitor) const;
   Stage stage() const { return stage_; }
   base::Id128 session() const { return greeting_.session(); }
   const Identity& peer() const { return peer_; }
@@ -161,7 +164,7 @@ class ShmPath final : public Path {
   Status move_ends(const ShmBinding& target, const Chunk& chunk);
   Status left_process() const;
   void count_chunk(const Chunk& chunk);
-  bool note_put(Put result);
+  bool note_put(bool was_refused, Put result);
   Status named(Status status) const;
 
   static constexpr std::uint32_t kJobsMax = 64;            ///< Chunks taken and not ended.
@@ -191,6 +194,10 @@ class ShmPath final : public Path {
   Greeting greeting_;
   base::Id128 supersedes_;  ///< Inbound: the session that its opener replaces by this one.
   Identity peer_;
+  Instant began_ = Instant::min();          ///< To connect.
+  Instant released_ = Instant::min();       ///< By the agent; then it is a ghost.
+  Instant refused_since_ = Instant::min();  ///< The oldest send that found no room, if one is refused now.
+  Instant waiting_since_ = Instant::min();  ///< The first of `waiting_`.
   Instant deadline_ = Instant::max();
   Instant retry_at_ = Instant::max();
   PeerSocket socket_;
@@ -207,6 +214,7 @@ class ShmPath final : public Path {
 
   PeerRegions regions_;
   RegionServer server_;
+  bool has_served_ = false;                       ///< See ServedRegions.
   base::IntrusiveList<Job, &Job::hook> waiting_;  ///< Chunks whose region is not known yet.
 };
 

@@ -53,6 +53,12 @@ Result<Path*> ShmPort::open_path(const PathTarget& target, Instant now) {
   return &path;
 }
 
+void ShmPort::describe(const WaitVisitor& visitor) const {
+  for (const auto* list : {&paths_, &ghosts_}) {
+    for (const auto& path : *list) path->describe_waits(visitor);
+  }
+}
+
 void ShmPort::release_path(Path* released) {
   const auto found = std::ranges::find(paths_, released, &std::unique_ptr<ShmPath>::get);
   if (found == paths_.end()) return;
@@ -310,6 +316,7 @@ void ShmPort::regions_closing(std::span<const RegionId> ids) {
 /// said that the transfer is over, it left its last pin before that word, which this thread has read: all pins can be
 /// seen without a barrier.
 bool ShmPort::is_enterable(const RegionId& id) const {
+  if (!served_.of(id).is_any) return false;  // Nobody was told where it lies, and nobody is told any more.
   const std::shared_ptr<const RegionEntry> entry = shared_.context.regions.at(id.index);
   const bool is_it = entry != nullptr && entry->generation == id.generation;
   return !is_it || entry->once == nullptr || entry->holder.is_zero() || !entry->once->is_over();
@@ -318,6 +325,9 @@ bool ShmPort::is_enterable(const RegionId& id) const {
 bool ShmPort::region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) {
   const RegionId id{index, generation};
   regions_closing(std::array{id});  // A late one: mostly it is shut already.
+  const ServedRegions::Served served = served_.of(id);
+  if (!served.is_any) return true;
+  if (served.only != nullptr) return !static_cast<const ShmPath*>(served.only)->holds(index, generation, holder);
   const base::Id128 only = only_holder(shared_.context.regions, id);
   for (const auto* list : {&paths_, &ghosts_}) {
     for (const auto& path : *list) {

@@ -18,6 +18,7 @@
 #include "backend/shm/mover.h"
 #include "backend/shm/options.h"
 #include "backend/shm/path.h"
+#include "backend/shm/served_regions.h"
 #include "backend/shm/shared.h"
 #include "backend/shm/visitors.h"
 #include "backend/shm/watches.h"
@@ -44,6 +45,7 @@ class ShmPort final : public Port {
   void regions_closing(std::span<const RegionId> ids) override;
   bool region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) override;
   void begin_close(Instant now) override;
+  void describe(const WaitVisitor& visitor) const override;
   bool idle() const override;
   std::optional<AdmissionCounters> admissions() const override { return visitors_.counters(); }
 
@@ -51,6 +53,7 @@ class ShmPort final : public Port {
   const Shared& shared() const { return shared_; }
   const Options& options() const { return shared_.options; }
   ChunkQueue& queue() { return queue_; }
+  ServedRegions& served() { return served_; }
   void push(PortEvent event) { events_.push_back(std::move(event)); }
   const Watches& watches() const { return watches_; }
   void make_hot(ShmPath& path);
@@ -109,6 +112,7 @@ class ShmPort final : public Port {
   Watches watches_;
   Visitors visitors_;
   Instant now_;
+  ServedRegions served_;
   Instant looked_at_ = Instant::min();
   Instant messages_until_ = Instant::min();
   unsigned turns_ = 0;

@@ -12,7 +12,7 @@
 
 namespace hawser::backend::shm {
 
-void RegionServer::answer(const Bind& asked, const Holder& holder) {
+bool RegionServer::answer(const Bind& asked, const Holder& holder) {
   Result<Bound> found = find(asked, holder);
   Bound reply;
   if (found) {
@@ -24,6 +24,7 @@ void RegionServer::answer(const Bind& asked, const Holder& holder) {
   }
   reply.request = asked.request;
   reply_ = encode(reply);
+  return found.has_value();
 }
 
 Result<Bound> RegionServer::find(const Bind& asked, const Holder& holder) {

@@ -27,8 +27,9 @@ class RegionServer {
     base::Id128 incarnation;
     bool knows_ends = false;  ///< It understands a region that is mapped but for its ends.
   };
-  /// Prepares the answer, also to who may not know; send() it. Only while has_reply() is false.
-  void answer(const Bind& asked, const Holder& holder);
+  /// Prepares the answer, also to who may not know; send() it. Only while has_reply() is false. True: the region is
+  /// there, and the answer tells where.
+  bool answer(const Bind& asked, const Holder& holder);
   bool has_reply() const { return !reply_.empty(); }
   /// kAgain: the socket has no room, and the answer is still there. Else it is gone, sent or not.
   Io send(int socket);

@@ -40,7 +40,7 @@ class RegionServerTest : public ::testing::Test {
     return Bind{7, (*added)->index, (*added)->generation, (*added)->key};
   }
   Bound answer_to(const Bind& asked) {
-    server_.answer(asked, {});
+    const bool is_served = server_.answer(asked, {});
     EXPECT_TRUE(server_.has_reply());
     EXPECT_EQ(server_.send(near_.get()), Io::kDone);
     EXPECT_FALSE(server_.has_reply());
@@ -49,6 +49,7 @@ class RegionServerTest : public ::testing::Test {
     EXPECT_TRUE(control);
     Bound bound = std::get<Bound>(*control);
     EXPECT_EQ(bound.request, asked.request);
+    EXPECT_EQ(is_served, bound.code == Code::kOk);
     return bound;
   }
 
@@ -119,7 +120,7 @@ TEST_F(RegionServerTest, AnAnswerWaitsForRoomInTheSocket) {
   const Bind asked = add_mapped(Rights::kReadWrite);
   std::size_t sent = 0;
   for (bool waits = false; !waits; sent += waits ? 0 : 1) {
-    server_.answer(asked, {});
+    EXPECT_TRUE(server_.answer(asked, {}));
     waits = server_.send(near_.get()) == Io::kAgain;
   }
   EXPECT_TRUE(server_.has_reply());

@@ -117,6 +117,22 @@ struct RingLines {
   std::uint32_t lap(std::uint64_t position) const {
     return static_cast<std::uint32_t>(position >> std::countr_zero(count)) + 1;
   }
+  /// Copies the `size` bytes of the record that begins there.
+  void read(std::uint64_t position, std::uint32_t size, std::byte* out) const {
+    if (size >= A::kRunMin) {
+      const std::size_t offset = run_offset(position);
+      const std::size_t first = std::min<std::size_t>(size, bytes() - offset);
+      A::copy_out(words(), offset, out, first);
+      A::copy_out(words(), 0, out + first, size - first);
+      return;
+    }
+    for (std::size_t left = size; left > 0; ++position) {
+      const std::size_t part = std::min(left, kLinePayload);
+      ring::read_line<A>(at(position), out, part);
+      out += part;
+      left -= part;
+    }
+  }
 };
 
 enum class Put : std::uint8_t {
@@ -167,29 +183,34 @@ class RingProducer {
   std::uint64_t known_read() const { return tail_; }
   /// Up to there the consumer says that it has given lines back, which may be nonsense.
   std::uint64_t given_back() const { return theirs_->tail.load(std::memory_order_acquire); }
-  /// Calls `see` with the beginning of each whole message that the consumer has not given back, oldest first: all of
-  /// it, or kLinePayload bytes. False: the consumer's word makes no sense, or it wrote on our lines.
+  /// Calls `see(record, position)` for each record that the consumer has not given back, oldest first. False: the
+  /// consumer's word makes no sense, or it wrote on our lines.
   template <typename See>
   bool each_unread(See see) const {
     std::uint64_t at = given_back();
     if (position_ - at > lines_.count) return false;
     while (at != position_) {
-      const RingLine<A>& line = lines_.at(at);
-      const std::uint64_t header = line.words[0].load(std::memory_order_relaxed);
+      const std::uint64_t header = lines_.at(at).words[0].load(std::memory_order_relaxed);
       const std::uint32_t size = ring::size_of(header);
       const std::uint8_t kind = ring::kind_of(header);
       if (ring::lap_of(header) != lines_.lap(at) || kind < 1 || kind > 3 || size > record_max()) return false;
       const std::uint64_t need = ring::lines_for(size, A::kRunMin);
       if (need > position_ - at) return false;
-      if (static_cast<RecordKind>(kind) == RecordKind::kMessage) {
-        std::array<std::byte, kLinePayload> begin;
-        const std::size_t shown = std::min<std::size_t>(size, kLinePayload);
-        ring::read_line<A>(line, begin.data(), shown);
-        see(std::span<const std::byte>(begin.data(), shown));
-      }
+      see(Record{static_cast<RecordKind>(kind), size}, at);
       at += need;
     }
     return true;
+  }
+  /// The beginning of a record that each_unread showed: all of it, or kLinePayload bytes.
+  std::span<const std::byte> read_begin(const Record& record, std::uint64_t position,
+                                        std::span<std::byte, kLinePayload> out) const {
+    const auto begin = out.first(std::min<std::size_t>(record.size, kLinePayload));
+    ring::read_line<A>(lines_.at(position), begin.data(), begin.size());
+    return begin;
+  }
+  /// All of it.
+  void read(const Record& record, std::uint64_t position, std::byte* out) const {
+    lines_.read(position, record.size, out);
   }
 
   /// After records were put: whether the consumer sleeps and its doorbell is to be rung. True once per sleep.
@@ -314,23 +335,8 @@ class RingConsumer {
 
   /// Copies the bytes of the record that next() told of. Its lines are still the consumer's, until give_back().
   void take(const Record& record, std::byte* out) {
-    const std::uint64_t need = ring::lines_for(record.size, A::kRunMin);
-    if (record.size >= A::kRunMin) {
-      const std::size_t offset = lines_.run_offset(position_);
-      const std::size_t first = std::min<std::size_t>(record.size, lines_.bytes() - offset);
-      A::copy_out(lines_.words(), offset, out, first);
-      A::copy_out(lines_.words(), 0, out + first, record.size - first);
-      position_ += need;
-      return;
-    }
-    std::size_t left = record.size;
-    for (std::uint64_t i = 0; i < need; ++i) {
-      const std::size_t size = std::min(left, kLinePayload);
-      ring::read_line<A>(lines_.at(position_ + i), out, size);
-      out += size;
-      left -= size;
-    }
-    position_ += need;
+    lines_.read(position_, record.size, out);
+    position_ += ring::lines_for(record.size, A::kRunMin);
   }
   /// Some record was taken and not given back.
   bool holds_taken() const { return given_back_ != position_; }

@@ -150,17 +150,26 @@ TEST(Ring, AHostileTailIsNoticed) {
 
 TEST(Ring, WhatWasNotGivenBackIsShown) {
   Shared shared(64);
+  std::vector<std::vector<std::byte>> sent;
   auto producer = shared.producer();
   auto consumer = shared.consumer();
   const auto shown = [&] {
     std::vector<std::vector<std::byte>> all;
-    EXPECT_TRUE(
-        producer.each_unread([&](std::span<const std::byte> begin) { all.emplace_back(begin.begin(), begin.end()); }));
+    EXPECT_TRUE(producer.each_unread([&](const Record& record, std::uint64_t position) {
+      if (record.kind != RecordKind::kMessage) return;
+      std::array<std::byte, kLinePayload> begin;
+      const auto read = producer.read_begin(record, position, begin);
+      all.emplace_back(read.begin(), read.end());
+      std::vector<std::byte> whole(record.size);
+      producer.read(record, position, whole.data());
+      EXPECT_TRUE(std::ranges::find(sent, whole) != sent.end());
+    }));
     return all;
   };
   EXPECT_TRUE(shown().empty());
   for (std::uint64_t round = 0; round < 50; ++round) {  // Around the ring, runs and small ones.
     const auto large = message(2 * round, 700), small = message(2 * round + 1, 24);
+    sent = {large, small};
     ASSERT_EQ(producer.put(RecordKind::kMessage, std::span(large).first(3), std::span(large).subspan(3)), Put::kDone);
     ASSERT_EQ(producer.put(RecordKind::kMessage, small, {}), Put::kDone);
     ASSERT_EQ(producer.put(RecordKind::kFragment, small, {}), Put::kDone) << "no whole message";
@@ -187,7 +196,7 @@ TEST(Ring, AHostileConsumerHidesThatAnyMessageWasTaken) {
   auto producer = shared.producer();
   const auto small = message(1, 8);
   for (int i = 0; i < 4; ++i) ASSERT_EQ(producer.put(RecordKind::kMessage, small, {}), Put::kDone);
-  const auto is_known = [&] { return producer.each_unread([](std::span<const std::byte>) {}); };
+  const auto is_known = [&] { return producer.each_unread([](const Record&, std::uint64_t) {}); };
   EXPECT_TRUE(is_known());
   shared.consumer_side.tail.store(5);
   EXPECT_FALSE(is_known()) << "more than was written";

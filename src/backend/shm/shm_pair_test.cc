@@ -350,6 +350,67 @@ TEST_F(ShmPair, ASleeperHasGivenBackWhatItTook) {
   EXPECT_EQ(untaken, 0u);
 }
 
+/// "what of peer", a line each. Each since that is told lies between the two.
+std::string waits_of(const Port& port, Instant from) {
+  std::string all;
+  port.describe([&](const Waiting& each) {
+    all += std::string(each.what) + " of " + std::string(each.peer) + "\n";
+    EXPECT_EQ(each.who, "shm");
+    EXPECT_GE(each.since, from);
+    EXPECT_LE(each.since, Clock::steady().now());
+    EXPECT_GT(each.until, each.since);
+  });
+  return all;
+}
+
+TEST_F(ShmPair, APortTellsWhatItsPathsWaitFor) {
+  TestHost c{"carol", folder_.path(), small_ring()};
+  Instant from = Clock::steady().now();
+  c.turn();
+  PathTarget target = c.target(b_);
+  target.deadline = from + std::chrono::seconds(60);
+  Path* const path = c.open(target);
+  EXPECT_EQ(waits_of(c.port(), from), "the hello of bob\n");
+  ASSERT_TRUE(turn_until({&c, &b_}, [&] { return c.ups.contains(path); }));
+  EXPECT_EQ(waits_of(c.port(), from), "");
+  from = Clock::steady().now();
+  c.turn();
+  fill(*path);
+  c.turn();
+  EXPECT_EQ(waits_of(c.port(), from), "room in the ring of bob\n");
+  ASSERT_TRUE(turn_until({&c, &b_}, [&] { return waits_of(c.port(), from).empty(); }));
+  // The ring takes messages again, and is full again: that is another time.
+  from = Clock::steady().now();
+  c.turn();
+  fill(*path);
+  EXPECT_EQ(waits_of(c.port(), from), "room in the ring of bob\n");
+  ASSERT_TRUE(turn_until({&c, &b_}, [&] { return waits_of(c.port(), from).empty(); }));
+
+  auto region = b_.allocate(8 << 20);
+  std::vector<std::byte> bytes(8);
+  Binding* const binding = path->bind(b_.ref(*region)).value();
+  const Piece piece{bytes.data(), 0, bytes.size()};
+  const Chunk chunk = chunk_of(Operation::kWrite, binding, {&piece, 1}, 1);
+  ASSERT_EQ(path->submit({&chunk, 1}, Clock::steady().now()).taken, 1u);
+  EXPECT_EQ(waits_of(c.port(), from), "the place of a region of bob\n");
+  ASSERT_TRUE(turn_until({&c, &b_}, [&] { return c.done.contains(1); }));
+  EXPECT_EQ(waits_of(c.port(), from), "");
+
+  c.port().release_path(path);
+  EXPECT_EQ(waits_of(c.port(), from), "the last access to this agent's memory of bob\n");
+  ASSERT_TRUE(turn_until({&c, &b_}, [&] { return waits_of(c.port(), from).empty(); }));
+}
+
+TEST_F(ShmPair, APortTellsOfSilence) {
+  TestHost driven{"dave", folder_.path(), {}, true};
+  const Instant from = Clock::steady().now();
+  Path* const path = connect(a_, driven);
+  ASSERT_TRUE(turn_until({&a_}, [&] { return a_.silent.contains(path); }));
+  EXPECT_EQ(waits_of(a_.port(), from), "a sign of life of dave\n");
+  ASSERT_TRUE(turn_until({&a_, &driven}, [&] { return !a_.silent.contains(path); }));
+  EXPECT_EQ(waits_of(a_.port(), from), "");
+}
+
 TEST_F(ShmPair, SleepersAreWoken) {
   Path* path = connect(a_, b_);
   const auto is_readable = [](TestHost& host) {

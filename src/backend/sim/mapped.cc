@@ -42,6 +42,22 @@ std::optional<MappedHub::Phase> MappedHub::phase_of(const std::shared_ptr<Host>&
   return std::nullopt;
 }
 
+void MappedHub::sever(const std::shared_ptr<Host>& one, const std::shared_ptr<Host>& other, std::array<bool, 2> loses) {
+  for (const auto& weak : links_) {
+    const auto link = weak.lock();
+    if (!link || !link->ended.ok()) continue;
+    const bool is_reversed = link->hosts[0] == other && link->hosts[1] == one;
+    if (!is_reversed && (link->hosts[0] != one || link->hosts[1] != other)) continue;
+    link->ended = Status(Code::kDisconnected, "what both share broke").with_scope(Scope::kPath);
+    for (std::size_t end = 0; end < 2; ++end) {
+      if (!loses[is_reversed ? 1 - end : end]) continue;
+      link->rings[end].clear();
+      link->ring_used[end] = 0;
+    }
+    for (const auto& host : link->hosts) wake(host);
+  }
+}
+
 void MappedHub::died(const std::shared_ptr<Host>& host) {
   std::erase_if(listening_, [&](const auto& entry) { return entry.second->host() == host; });
   for (const auto& weak : links_) {

@@ -50,7 +50,7 @@ struct MappedLink {
   std::array<std::vector<Pin>, 2> views;                    ///< views[e]: where end e has a view.
   std::array<std::deque<std::vector<std::byte>>, 2> rings;  ///< rings[e]: what end e sent.
   std::array<std::size_t, 2> ring_used{};
-  /// untaken[e]: the beginnings of what end e sent, and what the agent at the other end is not done with.
+  /// untaken[e]: what end e sent, and what the agent at the other end is not done with.
   std::array<std::deque<std::vector<std::byte>>, 2> untaken;
   bool seen_up = false;                 ///< End 0 knows that it was answered.
   std::array<bool, 2> noticed_death{};  ///< noticed_death[e]: the death of end e is known to the other.
@@ -80,6 +80,9 @@ class MappedHub {
   void wake(const std::shared_ptr<Host>& host);
   void add(const std::shared_ptr<MappedLink>& link);
 
+  /// What two processes share breaks: both ends' paths go down. Rings of which `loses` says so are gone, with what the
+  /// other end has not read of them; of others it reads the rest first. loses[e]: what the e-th of the two sent.
+  void sever(const std::shared_ptr<Host>& one, const std::shared_ptr<Host>& other, std::array<bool, 2> loses);
   /// How far a connect from one to the other has come, if one is on its way.
   enum class Phase : std::uint8_t { kKnocking, kAnswered };
   std::optional<Phase> phase_of(const std::shared_ptr<Host>& from, const std::shared_ptr<Host>& to) const;

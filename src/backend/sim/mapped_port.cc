@@ -78,7 +78,7 @@ void MappedPort::answer(const MappedKnock& knock) {
   if (!knock.supersedes.is_zero()) {
     for (const auto& path : paths_) {
       if (path->link_->session != knock.supersedes) continue;
-      path->link_->ended = Status(Code::kDisconnected, "superseded by a later session");
+      path->link_->ended = Status(Code::kDisconnected, "superseded by a later session").with_scope(Scope::kPath);
       path->go_down(path->link_->ended);
     }
   }
@@ -100,6 +100,16 @@ void MappedPort::come_up(MappedPath& path) {
   event.peer = &path.link_->identities[1 - path.end_];
   event.session = path.link_->session;
   push(std::move(event));
+}
+
+void MappedPort::describe(const backend::WaitVisitor& visitor) const {
+  for (const auto& path : paths_) {
+    if (path->state_ != PathState::kConnecting) continue;
+    visitor({.who = "sim",
+             .what = "the hello",
+             .peer = path->link_->hosts[1 - path->end_]->name(),
+             .until = path->connect_deadline_});
+  }
 }
 
 void MappedPort::release_path(Path* path) {

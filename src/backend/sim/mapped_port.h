@@ -39,6 +39,7 @@ class MappedPath final : public backend::Path {
   Result<std::unique_ptr<backend::View>> view(backend::Binding& region) override;
   bool send(wire::Link link, std::span<const std::byte> head, std::span<const std::byte> body) override;
   bool each_untaken(const backend::SeeMessage& see) const override;
+  bool each_whole_untaken(const backend::SeeMessage& see) const override;
   void stop_taking() override;
   bool can_fetch() const override;
   bool fetch(std::uint64_t address, std::span<std::byte> into) override;
@@ -98,6 +99,7 @@ class MappedPort final : public backend::Port {
   bool region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) override;
   void begin_close(Instant now) override;
   bool idle() const override;
+  void describe(const backend::WaitVisitor& visitor) const override;
 
   void knock(MappedKnock knock);
   const std::shared_ptr<Host>& host() const { return host_; }

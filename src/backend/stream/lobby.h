@@ -28,6 +28,8 @@ class Lobby {
   using Guest = const void*;
 
   std::size_t size() const { return guests_.size(); }
+  /// When the oldest guest came in. There is one.
+  Instant oldest() const { return guests_.front().since; }
   /// False: nobody can be taken in before `next_room`.
   bool has_room(Instant now) const { return guests_.size() < kPlaces || now >= next_room(); }
   Instant next_room() const;

@@ -163,6 +163,28 @@ Status StreamPath::condition(Instant now) const {
   return Status(Code::kTimedOut, text).with_peer(name_);
 }
 
+void StreamPath::describe_waits(const WaitVisitor& visitor) const {
+  const auto tell = [&](std::string_view what, Instant since, Instant until) {
+    visitor({.who = shared_.options.backend, .what = what, .peer = name_, .since = since, .until = until});
+  };
+  switch (phase_) {
+    case Phase::kOpening:
+      return tell(terms_.is_inbound ? "the rest of the hello" : "the hello", began_, deadline_);
+    case Phase::kUp:
+      if (machine_->has_unsent()) tell("room on the connection", Instant::min(), Instant::max());
+      if (watch_->is_silent()) tell("a sign of life", watch_->last_heard(), watch_->fails_at());
+      return;
+    case Phase::kHearing:
+      return tell("late messages", Instant::min(), deadline_);
+    case Phase::kAsking:
+      return tell("the listener", Instant::min(), Instant::max());
+    case Phase::kClosing:
+      return tell("room for the goodbye", Instant::min(), deadline_);
+    case Phase::kDown:
+      return;
+  }
+}
+
 void StreamPath::say_goodbye(Code code, std::string_view reason) {
   if (phase_ != Phase::kUp) return;
   machine_->bye(code, reason);
@@ -266,6 +288,7 @@ Status StreamPath::open(const PathTarget& target, Instant now) {
   terms_.token = base::random_id128();
   terms_.streams = shared_.options.connections;
   streams_.set_count(terms_.streams);
+  began_ = now;
   deadline_ = target.deadline == Instant::max() ? now + kHelloPatience : target.deadline;
   places_note_ = shared_.network.left_out(target.address);
   search_owner_ = StreamOwner{.path = this};
@@ -317,6 +340,7 @@ void StreamPath::accept(std::unique_ptr<Handshake> shake, bool is_known_peer, Pe
   peer_ = identity_of(hello);
   learn_identity(shake->take_identity(), now);
   if (shared_.network.is_beside(shake->stream(), hello.listen)) asks_at_ = hello.listen;
+  began_ = now;
   deadline_ = now + kHelloPatience;
   adopt(0, std::move(shake), deadline_);
 }

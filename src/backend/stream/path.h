@@ -84,6 +84,8 @@ class StreamPath final : public Path {
   Status condition(Instant now) const override;
 
   // For the port.
+  /// See Port::describe.
+  void describe_waits(const WaitVisitor& visitor) const;
   /// Starts connecting; what fails later ends in kPathDown.
   Status open(const PathTarget& target, Instant now);
   /// A peer's hello on stream 0 that was let in; what has still to be sent is sent from here on.
@@ -193,6 +195,7 @@ class StreamPath final : public Path {
   std::unique_ptr<PlaceSearch> search_;  ///< Outbound, until a hello was answered well.
   std::string place_;                    ///< Outbound: where the peer was reached.
   std::string places_note_;              ///< For people: places that were left out, and those that led elsewhere.
+  Instant began_ = Instant::min();       ///< To open.
   Instant deadline_ = Instant::max();    ///< Of opening, of the opener's first word, of hearing, or of closing.
   std::string asks_at_;  ///< Inbound: where to ask, after a loss, whether the opener lives; empty: nowhere.
   Status lost_why_;      ///< While it asks: what the path ends with if the opener lives.

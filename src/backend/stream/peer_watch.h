@@ -48,6 +48,10 @@ class PeerWatch {
 
   Instant next_timeout() const { return detector_.next_timeout(); }
   Instant last_heard() const { return last_heard_; }
+  /// The agent was told that the peer is silent, and nothing was heard since.
+  bool is_silent() const { return is_told_ && detector_.suspect(); }
+  /// When the path ends, if nothing is heard.
+  Instant fails_at() const { return detector_.fails_at(); }
 
  private:
   proto::Detector detector_;

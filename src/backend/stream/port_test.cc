@@ -25,6 +25,38 @@ void fill(std::span<std::byte> bytes, std::uint64_t seed) {
   for (std::byte& byte : bytes) byte = static_cast<std::byte>(rng.u64());
 }
 
+std::vector<Waiting> waits_of(const Port& port) {
+  std::vector<Waiting> all;
+  port.describe([&all](const Waiting& each) { all.push_back(each); });
+  return all;
+}
+
+TEST(StreamPort, TellsWhatItWaitsFor) {
+  Pair pair;
+  const Instant began = pair.now;
+  pair.to_b = pair.open("b");
+  std::vector<Waiting> waits = waits_of(*pair.a->port);
+  ASSERT_EQ(waits.size(), 1U);
+  EXPECT_EQ(waits[0].who, "memory");
+  EXPECT_EQ(waits[0].what, "the hello");
+  EXPECT_EQ(waits[0].since, began);
+  EXPECT_GT(waits[0].until, began);
+  pair.step();
+  bool has_stranger = false;
+  ASSERT_TRUE(pair.run([&] {
+    for (const Waiting& each : waits_of(*pair.b->port)) has_stranger |= each.what == "proofs by strangers";
+    return pair.a->up != nullptr && pair.b->up != nullptr;
+  }));
+  EXPECT_TRUE(has_stranger);
+  ASSERT_TRUE(pair.run([&] { return waits_of(*pair.a->port).empty() && waits_of(*pair.b->port).empty(); }));
+  const std::string message(kMessageMax, 'x');
+  while (pair.to_b->send(Priority::kBulk, base::as_bytes(message), {})) continue;
+  waits = waits_of(*pair.a->port);
+  ASSERT_EQ(waits.size(), 1U);
+  EXPECT_EQ(waits[0].what, "room on the connection");
+  ASSERT_TRUE(pair.run([&] { return waits_of(*pair.a->port).empty(); }));
+}
+
 TEST(StreamPort, ComesUpAtBothEnds) {
   Pair pair;
   pair.connect();
@@ -500,6 +532,12 @@ TEST(StreamPort, AStoppedPeerIsReportedWithinThreeHeartbeatsAndItsPathGoesOnWith
   EXPECT_TRUE(pair.a->down.empty());
   EXPECT_TRUE(pair.a->done.empty());
   EXPECT_EQ(pair.a->silent.size(), 1U) << "it is told once";
+  const std::vector<Waiting> waits = waits_of(*pair.a->port);
+  ASSERT_EQ(waits.size(), 1U);
+  EXPECT_EQ(waits[0].what, "a sign of life");
+  EXPECT_EQ(waits[0].peer, "b");
+  EXPECT_LE(waits[0].since, stopped + std::chrono::milliseconds(1));
+  EXPECT_GE(waits[0].until, waits[0].since + pair.a->context->peer_timeout);
   // b goes on. It has heard nothing meanwhile, but that is one interval.
   EXPECT_TRUE(pair.run([&] { return pair.a->heard == 1 && pair.a->done.size() == 1; }));
   EXPECT_TRUE(pair.a->done.at(0).second.ok());

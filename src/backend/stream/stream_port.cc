@@ -225,6 +225,13 @@ bool StreamPort::idle() const {
   return std::all_of(paths_.begin(), paths_.end(), [](const auto& path) { return path->is_down(); });
 }
 
+void StreamPort::describe(const WaitVisitor& visitor) const {
+  for (const auto& path : paths_) path->describe_waits(visitor);
+  if (lobby_.size() > 0) {
+    visitor({.who = options_.backend, .what = "proofs by strangers", .count = lobby_.size(), .since = lobby_.oldest()});
+  }
+}
+
 std::unique_ptr<Port> make_port(const Context& context, const PortOptions& options, std::unique_ptr<Network> network) {
   return std::make_unique<StreamPort>(context, options, std::move(network));
 }

@@ -36,6 +36,7 @@ class StreamPort final : public Port {
   bool region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) override;
   void begin_close(Instant now) override;
   bool idle() const override;
+  void describe(const WaitVisitor& visitor) const override;
   std::optional<AdmissionCounters> admissions() const override {
     AdmissionCounters counters = admissions_.counters();
     counters.unanswered = network_->unanswered();

@@ -88,6 +88,16 @@ Result<Path*> VerbsPort::open_path(const PathTarget& target, Instant now) {
   return path;
 }
 
+void VerbsPort::describe(const WaitVisitor& visitor) const {
+  for (const auto& path : paths_) path->describe_waits(visitor);
+  // Of its streams, which are for control alone.
+  parts_.control->describe([&](const Waiting& of_control) {
+    Waiting each = of_control;
+    each.who = "verbs, control";
+    visitor(each);
+  });
+}
+
 void VerbsPort::drop_control(VerbsPath& path) {
   if (path.control() == nullptr) return;
   by_control_.erase(path.control());

@@ -46,6 +46,7 @@ class VerbsPort final : public Port, private LaneUser {
   bool region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) override;
   void begin_close(Instant now) override;
   bool idle() const override;
+  void describe(const WaitVisitor& visitor) const override;
   std::vector<DeviceCounters> devices() const override;
   std::optional<AdmissionCounters> admissions() const override { return parts_.control->admissions(); }
 

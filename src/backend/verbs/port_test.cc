@@ -7,6 +7,9 @@
 #include <malloc.h>
 #include <sys/mman.h>
 
+#include <set>
+#include <string>
+
 #include "backend/verbs/memory/region_keys.h"
 #include "backend/verbs/port_test_pair.h"
 
@@ -29,6 +32,29 @@ TEST_F(VerbsPair, C1WriteAndRead) {
   ASSERT_TRUE(run([&] { return is_done(2); }));
   EXPECT_TRUE(outcome(2).ok());
   EXPECT_TRUE(std::equal(a->memory.begin(), a->memory.begin() + 100'000, a->memory.begin() + 1'000'000));
+}
+
+TEST_F(VerbsPair, TellsWhatItWaitsFor) {
+  start();
+  std::set<std::string> waits;
+  const auto look = [&] {
+    a->port->describe([&](const Waiting& each) {
+      waits.insert(std::string(each.who) + ": " + std::string(each.what) + " of " + std::string(each.peer));
+    });
+  };
+  open();
+  ASSERT_TRUE(run([&] {
+    look();
+    return a->up != nullptr && b->up != nullptr;
+  }));
+  EXPECT_TRUE(waits.contains("verbs, control: the hello of b"));
+  EXPECT_TRUE(waits.contains("verbs: the device ports of b"));
+  EXPECT_TRUE(waits.contains("verbs: queue pairs to be ready of b"));
+  ASSERT_TRUE(run([&] {
+    waits.clear();
+    look();
+    return waits.empty();
+  }));
 }
 
 TEST_F(VerbsPair, EveryParameterOfAQueuePairReachesTheDevice) {

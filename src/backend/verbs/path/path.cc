@@ -756,6 +756,20 @@ Status VerbsPath::condition(Instant now) const {
   return is_idle || is_down() ? Status() : standing(now);
 }
 
+void VerbsPath::describe_waits(const WaitVisitor& visitor) const {
+  const auto tell = [&](std::string_view what, std::size_t count, Instant since, Instant until = Instant::max()) {
+    visitor({.who = "verbs", .what = what, .peer = name_, .count = count, .since = since, .until = until});
+  };
+  if (state_ == PathState::kConnecting && pairs_.empty()) tell("the device ports", 1, Instant::min(), deadline_);
+  if (is_down() || pairs_.empty()) return;
+  const std::size_t not_ready = pairs_.size() - ready_;
+  const Instant since = lost_since_ == Instant::max() ? Instant::min() : lost_since_;
+  if (not_ready > 0) tell("queue pairs to be ready", not_ready, since, deadline_);
+  const std::size_t again = again_.size() + pairs_.lost();
+  if (again > 0) tell("a queue pair to post to again", again, since);
+  if (outbox_.is_full()) tell("room on the control stream", 1, Instant::min());
+}
+
 /// All that is known of its queue pairs and of the peer.
 Status VerbsPath::standing(Instant now) const {
   std::string text = base::format("verbs to {}", name_);

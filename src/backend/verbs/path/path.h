@@ -58,6 +58,8 @@ class VerbsPath final : public Path, public QueuePairSource, private PairOwner {
   Status condition(Instant now) const override;
 
   // For the port.
+  /// See Port::describe.
+  void describe_waits(const WaitVisitor& visitor) const;
   void open(Path* control, Instant deadline);
   void accept(Path* control, Instant now);
   Path* control() const { return control_; }

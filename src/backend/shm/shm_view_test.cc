@@ -86,6 +86,7 @@ TEST_F(ShmView, ABarrierThatOneRegionNeedsIsNotSavedByAnother) {
   if (!static_cast<const ShmBackend&>(b_.backend()).gates().has_membarrier()) GTEST_SKIP() << "no membarrier here";
   const auto grant = b_.grant_once(4096, a_.identity().incarnation), anybodys = b_.grant_once(4096, {});
   for (const auto& each : {grant, anybodys}) {
+    ASSERT_TRUE(view(*each)) << "its place was told, and the view left";
     each->once->note_over();
     b_.regions().close(each->index, each->generation);
   }
@@ -93,6 +94,16 @@ TEST_F(ShmView, ABarrierThatOneRegionNeedsIsNotSavedByAnother) {
   b_.port().regions_closing(
       std::array{RegionId{grant->index, grant->generation}, RegionId{anybodys->index, anybodys->generation}});
   EXPECT_EQ(b_.barriers() - before, 1U) << "somebody else may have the second";
+}
+
+TEST_F(ShmView, ARegionWhosePlaceNobodyWasToldNeedsNoBarrier) {
+  const auto region = b_.allocate(4096);
+  const std::uint64_t before = b_.barriers();
+  b_.regions().close(region->index, region->generation);
+  b_.port().regions_closing(std::array{RegionId{region->index, region->generation}});
+  EXPECT_TRUE(is_quiet(*region));
+  EXPECT_EQ(b_.barriers(), before);
+  EXPECT_EQ(view(*region).error().code(), Code::kDenied) << "and nobody is told any more";
 }
 
 TEST_F(ShmView, AHolderThatIsInsideIsSeenThoughItSaidThatItIsDone) {

@@ -25,8 +25,9 @@ namespace hawser::base {
 
 class SpinCredit {
  public:
-  /// A gap in the time of a thread that does nothing but look. A shorter one may be an interrupt.
-  static constexpr Duration kLoss = std::chrono::microseconds(100);
+  /// A gap in the time of a thread that does nothing but look: a slice of the kernel. Shorter ones come on quiet cores,
+  /// too, where a network, or another rank of this host that sends over one, interrupts the thread.
+  static constexpr Duration kLoss = std::chrono::milliseconds(2);
   /// What it takes to sleep and to be woken, at both ends.
   static constexpr Duration kEarned = std::chrono::microseconds(10);
   /// About two slices. What was earned long ago does not pay for more.

@@ -34,7 +34,7 @@ TEST_F(Account, LooksUntilItLosesASlice) {
   EXPECT_FALSE(may_spin());
 }
 
-TEST_F(Account, AnInterruptIsNoLoss) {
+TEST_F(Account, InterruptsAreNoLoss) {
   lose(SpinCredit::kLoss - microseconds(1));
   EXPECT_TRUE(may_spin());
 }
@@ -55,7 +55,7 @@ TEST_F(Account, WhatWasEarnedLongAgoPaysForTwoSlices) {
   lose(milliseconds(4));
   lose(milliseconds(4));
   EXPECT_TRUE(may_spin());
-  lose(milliseconds(1));
+  lose(milliseconds(2));
   EXPECT_FALSE(may_spin());
 }
 
@@ -88,7 +88,7 @@ TEST_F(Account, NothingIsEarnedNorLostWhileNobodyLooks) {
   EXPECT_FALSE(may_spin());
   lose(milliseconds(50));
   EXPECT_EQ(rest(), SpinCredit::kRestLeast) << "the late loss of another thread makes no rest longer";
-  lose(milliseconds(1));
+  lose(milliseconds(2));
   EXPECT_FALSE(may_spin()) << "and what was found meanwhile pays for nothing";
 }
 

@@ -892,7 +892,7 @@ def test_sim():
     many = run_json("sim", "--seed", "1", "--count", "50", "--mode", "mapped")
     assert many["ok"] and many["seeds"] == 50 and not many["failures"] and many["faults"] > 0, many
     cells = {(cell["fault"], cell["phase"]): cell["count"] for cell in many["coverage"]}
-    assert ("crash", "close") in cells and ("reset", "close") not in cells, cells
+    assert ("reset", "close") in cells and ("half close", "close") not in cells, cells
     assert sum(cells.values()) == many["faults"], cells
     trace = run("sim", "--seed", "7", "--trace").stdout
     assert "agent-0 born" in trace and one["hash"] in trace, trace

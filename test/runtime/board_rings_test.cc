@@ -18,6 +18,7 @@
 #include "agent/core.h"
 #include "agent/inner.h"
 #include "base/inside.h"
+#include "base/spin.h"
 #include "runtime/world_core.h"
 
 namespace hawser::runtime {
@@ -55,13 +56,16 @@ class BoardRings : public testing::Test {
     for (int call = 0; call < 64; ++call) meet();
     ASSERT_EQ(meet(), "boards");
   }
-  /// By which algorithm all ranks met.
+  /// By which algorithm all ranks met. Until boards are open a rank may have to answer others after its own call has
+  /// ended, and nobody else turns its lane.
   std::string_view meet() {
     std::vector<std::string_view> by(cores_.size());
+    std::atomic<std::size_t> ended = 0;
     on_all([&](std::size_t rank) {
       Request request = barrier(rank);
-      ASSERT_TRUE(request.wait(60s).ok());
+      EXPECT_TRUE(request.wait(60s).ok());
       by[rank] = request.algorithm();
+      for (++ended; ended < cores_.size(); std::this_thread::yield()) cores_[rank]->agent().poll();
     });
     return by[0];
   }
@@ -170,23 +174,31 @@ TEST_F(BoardRings, RanksThatReadEachOthersMemoryMeetOnBoards) {
   EXPECT_LE(messages() - before, kCalls + lane(0).armings() + lane(1).armings() - armings);
 }
 
-// Looking for a few microseconds takes a slice of a core that other programs want.
+// Looking for a few microseconds takes a slice of a core that other programs want. One rank is late by more than a few
+// looks take.
 TEST_F(BoardRings, RanksWhoseCoresOthersWantSleepAtOnceAndAreWoken) {
   constexpr std::uint64_t kCalls = 2000;
+  constexpr Duration kLate = 40us;
   open(2);
+  const auto compute = [](Duration time) {
+    const Instant end = Clock::steady().now() + time;
+    while (Clock::steady().now() < end) base::cpu_relax();
+  };
   const auto call_all = [&](bool waits) {
     const std::uint64_t before = lane(0).armings() + lane(1).armings();
     on_all([&](std::size_t rank) {
       for (std::uint64_t call = 0; call < kCalls; ++call) {
+        if (rank == 1) compute(kLate);
         ASSERT_TRUE(waits ? meet_others(rank).ok() : barrier(rank).wait(60s).ok());
       }
     });
     return lane(0).armings() + lane(1).armings() - before;
   };
   for (std::size_t rank = 0; rank < cores_.size(); ++rank) {
+    static_cast<void>(lane(rank).spins().may_spin(Instant::max()));  // A rest that a busy machine brought is over.
     lane(rank).spins().lost(1s, agent::inner::now(cores_[rank]->agent()) + 1h);
   }
-  EXPECT_GE(call_all(true), kCalls / 2) << "one of the two is the first, each time";
+  EXPECT_GE(call_all(true), kCalls / 2) << "the other one is there first, nearly each time";
   EXPECT_GE(call_all(false), kCalls / 2);
 }
 

@@ -290,9 +290,9 @@ class Path {
     static_cast<void>(see);
     return false;
   }
-  /// Of a lossless path that is down, for sending its messages again by another one: shows what each_untaken shows, but
-  /// whole messages, and those of each link in the order in which they went. Of some a part may be gone: those are left
-  /// out. The peer may take messages meanwhile, so what is shown may have been taken. False: as each_untaken.
+  /// The agent calls this when a lossless path is down, to send its messages again by another path. It shows the same
+  /// messages as each_untaken, each of them whole, and those of each link in the order in which they went. It leaves
+  /// out a message of which a part is gone. The peer may still take what is shown. False: as each_untaken.
   virtual bool each_whole_untaken(const SeeMessage& see) const {
     static_cast<void>(see);
     return false;

@@ -167,7 +167,8 @@ void StreamEnd::leave_if_done(Instant now) {
   }
 }
 
-/// Who lent bytes waits with an orderly end until they are released, as a path does. An abort ends the connection then.
+/// An end that has lent bytes leaves in order only once they are released, as a path does. If it aborts before, the
+/// connection ends.
 void StreamEnd::leave(bool abort, Instant now) {
   if (has_lent() && !abort) return;
   if (has_lent()) line_.note_close(abort, false);

@@ -168,7 +168,7 @@ TEST_F(QuicConnection, AStreamThatIsLeftBeforeItsBytesAreReleasedEndsTheConnecti
   }
 }
 
-// Who reads much and acknowledges nothing holds memory here for as long as its connection lasts. (A path that waits for
+// A peer that reads much and acknowledges nothing holds memory here while its connection lasts. (A path that waits for
 // memory ends sooner; see StreamPath::watch_memory.)
 TEST_F(QuicConnection, APeerThatAcknowledgesNothingHoldsLentBytesUntilTheIdleTimeout) {
   TestPair pair(6, {}, {.is_lent = true, .idle_timeout = std::chrono::seconds(5)});

@@ -564,7 +564,7 @@ void QuicNetwork::finish(Member& member, Instant now) {
 void QuicNetwork::gather(Member& member) {
   for (const auto& flow : member.connection->flows()) {
     if (flow->user == nullptr || (!flow->is_readable && !flow->is_writable && !flow->is_released)) continue;
-    // Who lent bytes has to look at what is released, as it does when there is room.
+    // A user that lent bytes has to look at what is released. It does so when it hears that there is room.
     const bool is_writable = std::exchange(flow->is_released, false) || flow->is_writable;
     flow->is_writable = false;
     tell(*static_cast<QuicStream*>(flow->user), std::exchange(flow->is_readable, false), is_writable);

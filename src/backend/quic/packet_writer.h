@@ -25,7 +25,7 @@ class PacketWriter {
     bool is_last = false;  ///< The stream's end follows them.
   };
   struct Written {
-    ngtcp2_ssize size = 0;   ///< Of the datagram; 0: nothing may go now; or one of ngtcp2's errors.
+    ngtcp2_ssize size = 0;   ///< Bytes of the datagram. 0: nothing may go now. Below 0: ngtcp2's error.
     ngtcp2_ssize taken = 0;  ///< Bytes of the stream that are in it; -1: not even an end of no bytes.
     Route route = {};
   };

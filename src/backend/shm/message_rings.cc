@@ -80,7 +80,7 @@ bool MessageRings::each_untaken(const SeeMessage& see) const {
 
 bool MessageRings::each_whole_untaken(const SeeMessage& see) const {
   std::vector<std::byte> message;
-  bool is_whole = false;  // Of a message in parts: its first part lies in the ring, too.
+  bool is_whole = false;  // The ring has the first part of the message whose parts are read now.
   const bool is_known = producer_.each_unread([&](const Record& record, std::uint64_t position) {
     const bool begins = record.kind == RecordKind::kMessage || parts_sent_.begins_at(position);
     if (begins) message.clear();

@@ -44,7 +44,7 @@ class MessageRings {
   /// Calls `see` with the beginning of each message that the peer has not given back. False: the peer's word makes no
   /// sense.
   bool each_untaken(const SeeMessage& see) const;
-  /// The same with whole messages, oldest first. Left out is a message in parts of which the peer gave some back.
+  /// Shows whole messages, oldest first. It leaves out a message in parts of which the peer gave some back.
   bool each_whole_untaken(const SeeMessage& see) const;
 
   /// A send found the ring full, and none went since.

@@ -1,6 +1,6 @@
 #pragma once
 
-// until_room: begins what a full queue refuses for now.
+// until_room: tries a call again while its queue is full, until there is room or its patience is over.
 
 #include <cstdint>
 

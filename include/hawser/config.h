@@ -35,7 +35,7 @@ struct ConfigSources {
   Texts overrides = {};    ///< By option name ("deadline", "backend.tcp.connections"); as from a command line.
   /// Names that HAWSER_BACKEND_<NAME>_<PARAM> is matched with, longest first; backends named in the file or in
   /// HAWSER_BACKENDS are added.
-  std::vector<std::string> known_backends = {"shm", "verbs", "tcp", "loopback", "sim", "file"};
+  std::vector<std::string> known_backends = {"shm", "verbs", "tcp", "quic", "loopback", "sim", "file"};
 
   /// This process's environment; no file, no overrides.
   HAWSER_API static ConfigSources from_process();
@@ -53,7 +53,10 @@ struct LoadedConfig {
   EtcdOptions etcd;                   ///< What the options etcd.* say, for who opens an etcd of its own.
   std::string cost_model;             ///< For WorldOptions::cost_model.
   std::vector<ConfigValue> values;    ///< All options of the table, then the backends' parameters.
-  std::vector<std::string> warnings;  ///< Unknown options, each with its place.
+  std::vector<std::string> warnings;  ///< Unknown options and variables, each with its place.
+  /// The first warning of `ConfigSources::overrides`; empty: all of them are options. A variable may be meant for
+  /// another program, but what the caller wrote is meant for Hawser: C and Python refuse it.
+  std::string unknown_override;
 };
 
 /// Opens the directory, too, when one is given. Errors: kInvalid (all wrong values in one text), kNotFound (no such

@@ -3,31 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
+#include "base/nearest.h"
 #include "base/shown.h"
 
 namespace hawser::cli {
 namespace {
-
-constexpr std::size_t kWordMax = 64;  ///< A longer word is nobody's mistyped one.
-
-/// Damerau's and Levenshtein's distance, where no part is edited twice ("optimal string alignment").
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), now(b.size() + 1);
-  std::iota(last.begin(), last.end(), 0);
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    now[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      now[j] = std::min({last[j] + 1, now[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      const bool is_swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
-      if (is_swapped) now[j] = std::min(now[j], before[j - 2] + 1);
-    }
-    before.swap(last);
-    last.swap(now);
-  }
-  return last[b.size()];
-}
 
 std::vector<std::string> command_names(const CLI::App& root) {
   std::vector<std::string> names;
@@ -51,8 +32,6 @@ std::vector<std::string> option_names(const CLI::App& command) {
   }
   return names;
 }
-
-std::string meant(const std::string& near) { return near.empty() ? "" : fmt::format(" Did you mean '{}'?", near); }
 
 std::string help_of(const std::string& command) {
   return command.empty() ? "`hawser --help` lists the commands."
@@ -84,7 +63,7 @@ UsageError explain_in(const CLI::App& command, const std::string& name, const st
   const std::string option = unknown_option(command, rest);
   if (!option.empty()) {
     return {name, fmt::format("there is no option '{}'.{} {}", base::shown(option),
-                              meant(nearest(option, option_names(command))), help_of(name))};
+                              base::did_you_mean(option, option_names(command)), help_of(name))};
   }
   std::string what = error.what();
   while (what.ends_with('\n') || what.ends_with('.')) what.pop_back();
@@ -92,19 +71,6 @@ UsageError explain_in(const CLI::App& command, const std::string& name, const st
 }
 
 }  // namespace
-
-std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
-  if (word.empty() || word.size() > kWordMax) return {};
-  std::string best;
-  std::size_t least = std::max<std::size_t>(word.size() / 3, 1) + 1;  // As near as this counts no more.
-  for (const std::string& candidate : candidates) {
-    const std::size_t edits = candidate.starts_with(word) ? 1 : distance(word, candidate);
-    if (edits >= least) continue;
-    least = edits;
-    best = candidate;
-  }
-  return best;
-}
 
 UsageError explain_usage(const CLI::App& root, const std::vector<std::string>& arguments,
                          const CLI::ParseError& error) {
@@ -116,7 +82,7 @@ UsageError explain_usage(const CLI::App& root, const std::vector<std::string>& a
     return {"", fmt::format("a command is needed: one of {}. {}", fmt::join(shown_names(root), ", "), help_of(""))};
   }
   if (std::ranges::find(names, *first) == names.end()) {
-    const std::string near = meant(nearest(*first, names));
+    const std::string near = base::did_you_mean(*first, names);
     return {"", fmt::format("there is no command '{}'.{} {}", base::shown(*first), near, help_of(""))};
   }
   return explain_in(*root.get_subcommand(*first), *first, {first + 1, arguments.end()}, error);

@@ -5,15 +5,11 @@
 // Thread rule: pure functions.
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
 namespace hawser::cli {
-
-/// Of `candidates` the nearest to `word` by letters that differ, are missing, added or swapped; empty: none is near.
-std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 /// `arguments` are the call's, without the program. Names the command that the parser was in.
 struct UsageError {

@@ -5,20 +5,6 @@
 namespace hawser::cli {
 namespace {
 
-TEST(Nearest, TakesWhatWasProbablyMeant) {
-  const std::vector<std::string> commands{"serve", "ping", "topo", "top", "cp", "doctor"};
-  EXPECT_EQ(nearest("sevre", commands), "serve");
-  EXPECT_EQ(nearest("doct", commands), "doctor");
-  EXPECT_EQ(nearest("docter", commands), "doctor");
-  EXPECT_EQ(nearest("pnig", commands), "ping");
-  EXPECT_EQ(nearest("tpo", commands), "topo");
-  EXPECT_EQ(nearest("", commands), "");
-  EXPECT_EQ(nearest("entirely-else", commands), "");
-  EXPECT_EQ(nearest("xyz", commands), "");
-  EXPECT_EQ(nearest(std::string(65, 's'), {std::string(65, 's')}), "");
-  EXPECT_EQ(nearest(std::string(64, 's'), {std::string(64, 's')}), std::string(64, 's'));
-}
-
 class UsageErrorTest : public testing::Test {
  protected:
   UsageErrorTest() {

@@ -206,11 +206,21 @@ TEST_F(ConfigTest, UnknownOptionsWarnWithTheirPlace) {
       load("deadlin = '1s'\n[limits]\ntransfer = 1\n[backend]\ntcp = 4\n", {{"HAWSER_DEADLIN", "1s"}}, {{"x", "1"}})
           .value();
   ASSERT_EQ(config.warnings.size(), 5u);
-  EXPECT_EQ(config.warnings[0], "HAWSER_DEADLIN: there is no such variable");
-  EXPECT_EQ(config.warnings[1], folder_ + "/hawser.toml:5: there is no option \"backend.tcp\"");
-  EXPECT_EQ(config.warnings[2], folder_ + "/hawser.toml:1: there is no option \"deadlin\"");
-  EXPECT_EQ(config.warnings[3], folder_ + "/hawser.toml:3: there is no option \"limits.transfer\"");
-  EXPECT_EQ(config.warnings[4], "caller: there is no option \"x\"");
+  EXPECT_EQ(config.warnings[0], "HAWSER_DEADLIN: there is no such variable. Did you mean 'HAWSER_DEADLINE'?");
+  EXPECT_EQ(config.warnings[1], folder_ + "/hawser.toml:5: there is no option \"backend.tcp\".");
+  EXPECT_EQ(config.warnings[2], folder_ + "/hawser.toml:1: there is no option \"deadlin\". Did you mean 'deadline'?");
+  EXPECT_EQ(config.warnings[3],
+            folder_ + "/hawser.toml:3: there is no option \"limits.transfer\". Did you mean 'limits.transfers'?");
+  EXPECT_EQ(config.warnings[4], "caller: there is no option \"x\".");
+  EXPECT_EQ(config.unknown_override, config.warnings[4]);
+}
+
+TEST_F(ConfigTest, WhatTheCallerDidNotWriteIsNoUnknownOverride) {
+  const LoadedConfig config = load("deadlin = '1s'\n", {{"HAWSER_LISTENS", "1"}}, {{"Deadline", "1s"}}).value();
+  EXPECT_EQ(config.warnings.size(), 2u);
+  EXPECT_EQ(config.unknown_override, "");
+  EXPECT_EQ(load("", {}, {{"TCP.Listen", "1"}}).value().unknown_override,
+            "caller: there is no option \"tcp.listen\". Did you mean 'listen'?");
 }
 
 TEST_F(ConfigTest, AllWrongValuesAreInOneError) {

@@ -65,7 +65,7 @@ Settings read_environment(const ConfigSources::Texts& environment, std::span<con
     }
     std::string name;
     if (!variable.starts_with(kBackendVariable)) {
-      findings.warnings.push_back(base::format("{}: there is no such variable", variable));
+      findings.warnings.push_back(base::format("{}: there is no such variable.{}", variable, variable_meant(variable)));
     } else if (split_parameter(base::to_lower(variable.substr(kBackendVariable.size())), backends, name)) {
       settings[name] = {text, variable};
     } else {

@@ -17,6 +17,8 @@
 namespace hawser::config {
 namespace {
 
+constexpr std::string_view kCaller = "caller";  ///< The origin of what the caller gave.
+
 /// A larger file is no configuration.
 constexpr std::size_t kFileSizeMax = std::size_t{1} << 20;
 
@@ -54,7 +56,8 @@ std::string file_of(const ConfigSources& sources) {
 
 Settings caller_settings(const ConfigSources& sources) {
   Settings settings;
-  for (const auto& [name, text] : sources.overrides) settings[base::to_lower(base::trim(name))] = {text, "caller"};
+  for (const auto& [name, text] : sources.overrides)
+    settings[base::to_lower(base::trim(name))] = {text, std::string(kCaller)};
   return settings;
 }
 
@@ -97,7 +100,10 @@ void apply(const Settings& settings, Draft& draft, Findings& findings) {
       const std::string backend = name.substr(kBackendPrefix.size(), dot - kBackendPrefix.size());
       draft.config.options.backend_params[backend][name.substr(dot + 1)] = setting.text;
     } else if (const Option* option = find_option(name); option == nullptr) {
-      findings.warnings.push_back(base::format("{}: there is no option \"{}\"", setting.origin, base::shown(name)));
+      findings.warnings.push_back(
+          base::format("{}: there is no option \"{}\".{}", setting.origin, base::shown(name), option_meant(name)));
+      const bool is_first = setting.origin == kCaller && findings.unknown_override.empty();
+      if (is_first) findings.unknown_override = findings.warnings.back();
     } else if (!option->set(draft, setting.text)) {
       const std::string what = setting.origin == option->variable ? setting.origin : setting.origin + ": " + name;
       findings.errors.push_back(base::format("{} = \"{}\" is not {}", what, base::shown(setting.text), option->form));
@@ -187,6 +193,7 @@ Result<LoadedConfig> load_config(const ConfigSources& sources) {
   config::settle_etcd_identity(draft);
   HAWSER_TRY(config::open_directory(settings, draft));
   draft.config.warnings = std::move(findings.warnings);
+  draft.config.unknown_override = std::move(findings.unknown_override);
   return std::move(draft.config);
 }
 

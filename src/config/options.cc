@@ -5,6 +5,7 @@
 
 #include "base/listen_text.h"
 #include "base/log.h"
+#include "base/nearest.h"
 #include "base/quantity.h"
 #include "config/settings.h"
 
@@ -355,6 +356,18 @@ const Option* find_option(std::string_view name) {
   const auto* at =
       std::find_if(std::begin(kOptions), std::end(kOptions), [&](const Option& o) { return o.name == name; });
   return at == std::end(kOptions) ? nullptr : at;
+}
+
+std::string option_meant(std::string_view name) {
+  std::vector<std::string> names;
+  for (const Option& option : kOptions) names.emplace_back(option.name);
+  return base::did_you_mean(name, names);
+}
+
+std::string variable_meant(std::string_view variable) {
+  std::vector<std::string> names;
+  for (const Option& option : kOptions) names.emplace_back(option.variable);
+  return base::did_you_mean(variable, names);
 }
 
 const Option* find_variable(std::string_view variable) {

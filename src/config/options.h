@@ -33,4 +33,8 @@ std::span<const Option> options();
 const Option* find_option(std::string_view name);
 const Option* find_variable(std::string_view variable);
 
+/// " Did you mean 'deadline'?" of a name, or of a variable, that no option has; empty: none is near.
+std::string option_meant(std::string_view name);
+std::string variable_meant(std::string_view variable);
+
 }  // namespace hawser::config

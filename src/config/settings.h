@@ -31,6 +31,7 @@ inline constexpr std::string_view kBackendPrefix = "backend.";
 struct Findings {
   std::vector<std::string> errors;
   std::vector<std::string> warnings;
+  std::string unknown_override;  ///< The first warning of what the caller gave.
 };
 
 /// The settings of a TOML document. `path` is for messages only. Lists become texts with commas.

@@ -433,6 +433,10 @@ def test_directories_and_configuration(tmp_path):
                     {"settings": 5}, {"config_file": "/no/such/file"}, {"name": "x" * 300}, {"spin": "fast"}]:
         with pytest.raises((hawser.Error, TypeError)):
             hawser.Agent(**options)
+    with pytest.raises(TypeError, match=r"no argument 'listen'.*settings=\{'listen': "):
+        hawser.Agent("x", listen="127.0.0.1")
+    with pytest.raises(hawser.InvalidError, match="Did you mean 'peer_timeout'"):
+        hawser.Agent("x", settings={"peer_timeout_s": 5})
 
 
 class Far:

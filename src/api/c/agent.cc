@@ -59,12 +59,7 @@ Result<AgentOptions> agent_options(const char* call, const hawser_agent_options&
   if (given.config_file != nullptr) sources.file = given.config_file;
   HAWSER_TRY_ASSIGN(sources.overrides, settings_of(call, given.settings, given.setting_count, "settings"));
   HAWSER_TRY_ASSIGN(LoadedConfig config, load_config(sources));
-  for (const std::string& warning : config.warnings) {
-    // A variable may be meant for another program; what the caller wrote is meant for us.
-    for (const auto& [key, value] : sources.overrides) {
-      if (warning.find(key) != std::string::npos) return invalid(call, "settings: " + warning);
-    }
-  }
+  if (!config.unknown_override.empty()) return invalid(call, "settings: " + config.unknown_override);
   if (given.name != nullptr) config.options.name = given.name;
   if (given.directory.id != 0) {
     HAWSER_TRY_ASSIGN(const auto directory, find<DirectoryObject>(call, given.directory));

@@ -71,12 +71,7 @@ Result<LoadedConfig> configuration(const char* call, const hawser_world_options&
     sources.overrides[given.settings[i].key] = given.settings[i].value;
   }
   HAWSER_TRY_ASSIGN(LoadedConfig config, load_config(sources));
-  for (const std::string& warning : config.warnings) {
-    // A variable may be meant for another program; what the caller wrote is meant for us.
-    for (const auto& [key, value] : sources.overrides) {
-      if (warning.find(key) != std::string::npos) return invalid(call, "settings: " + warning);
-    }
-  }
+  if (!config.unknown_override.empty()) return invalid(call, "settings: " + config.unknown_override);
   return config;
 }
 

@@ -107,13 +107,21 @@ Texts settings_of(nb::handle backends, nb::handle settings) {
   return texts;
 }
 
-/// The caller's own settings are meant for us, so a warning about one is an error. A variable may be meant for others.
-void tell_warnings(const LoadedConfig& config, const Texts& settings) {
+/// What the caller wrote is meant for us, so an error. A variable may be meant for others.
+void tell_warnings(const LoadedConfig& config) {
+  if (!config.unknown_override.empty()) raise_invalid("Agent: settings: " + config.unknown_override);
   for (const std::string& warning : config.warnings) {
-    for (const auto& [key, value] : settings) {
-      if (warning.find(key) != std::string::npos) raise_invalid("Agent: settings: " + warning);
-    }
     if (PyErr_WarnEx(PyExc_RuntimeWarning, ("hawser: " + warning).c_str(), 1) != 0) throw nb::python_error();
+  }
+}
+
+/// Arguments that are none. Many of them are settings, which people give as arguments at first.
+void refuse(const nb::kwargs& unknown) {
+  for (auto [key, value] : unknown) {
+    const std::string name = key_of(key);
+    throw nb::type_error(("Agent() has no argument '" + name +
+                          "'. Options of docs/config.md go into settings: settings={'" + name + "': ...}")
+                             .c_str());
   }
 }
 
@@ -138,7 +146,7 @@ AgentRef open(const std::optional<std::string>& name, nb::handle backends, nb::h
   sources.overrides = settings_of(backends, settings);
   const DirectoryHandle* const shared = directory_of(directory, sources.overrides);
   const LoadedConfig config = take(outside([&] { return load_config(sources); }));
-  tell_warnings(config, sources.overrides);
+  tell_warnings(config);
   AgentOptions options = config.options;
   if (name) options.name = *name;
   if (shared != nullptr) options.directory = shared->directory;
@@ -452,7 +460,8 @@ void bind_agents(nb::module_& module) {
       "__init__",
       [agents](AgentHandle* self, const std::optional<std::string>& name, nb::handle backends, nb::handle directory,
                nb::handle settings, nb::handle config_file, bool environment, nb::handle driver, nb::handle spin,
-               nb::handle segments) {
+               nb::handle segments, const nb::kwargs& unknown) {
+        refuse(unknown);
         new (self)
             AgentHandle(open(name, backends, directory, settings, config_file, environment, driver, spin, segments));
         self->is_wrapper = true;
@@ -462,7 +471,11 @@ void bind_agents(nb::module_& module) {
       },
       nb::arg("name") = nb::none(), nb::kw_only(), nb::arg("backends") = nb::none(), nb::arg("directory") = nb::none(),
       nb::arg("settings") = nb::none(), nb::arg("config_file") = "", nb::arg("environment") = true,
-      nb::arg("driver") = true, nb::arg("spin") = nb::none(), nb::arg("segments") = nb::none());
+      nb::arg("driver") = true, nb::arg("spin") = nb::none(), nb::arg("segments") = nb::none(), nb::arg("unknown"),
+      nb::sig("def __init__(self, name: str | None = None, *, backends: object | None = None, "
+              "directory: object | None = None, settings: object | None = None, config_file: object = '', "
+              "environment: bool = True, driver: object = True, spin: object | None = None, "
+              "segments: object | None = None) -> None"));
   agent.def_prop_ro("name", [](const AgentHandle& self) { return text_of(self.state->name); });
   agent.def_prop_ro("incarnation",
                     [](const AgentHandle& self) { return text_of(to_string(agent_of(self.state).incarnation())); });
